@@ -1,0 +1,197 @@
+"""The Python face: `Agent` learns, predicts, saves and loads, with the signatures of Stable-Baselines3."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lowgear import runtime, tasks
+from lowgear.config import RunConfig, resolve
+from lowgear.envs.protocol import BatchEnv
+from lowgear.errors import LowgearError
+from lowgear.evaluate import MASTERS
+from lowgear.runtime import Policy, act, boltzmann, mlp
+from lowgear.tasks import Task
+
+Array = npt.NDArray[Any]
+State = tuple[Array, ...]
+Callback = Callable[[dict[str, Any]], bool | None]
+
+
+class Agent:
+    """One master with its gears.
+
+    `env` is a task's name (`walker-stand`, `gym:Pendulum-v1`) or a Gymnasium environment, with `gears` and
+    `cost_coefficient` then given. Further keywords are settings of the recipe: `Agent(env, batch=128)`.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        seed: int = 0,
+        gears: Sequence[int] | None = None,
+        cost_coefficient: float | None = None,
+        variant: str = "asymmetric",
+        recipe: str = "modern",
+        **settings: Any,
+    ) -> None:
+        self._task: Task | None
+        self._env: BatchEnv | None
+        self._task, self._env = _environment(env)
+        self._options: dict[str, Any] = {
+            "recipe": recipe,
+            "seeds": (seed,),
+            "gears": gears,
+            "cost_coefficients": None if cost_coefficient is None else (cost_coefficient,),
+            "variants": (variant,),
+            "overrides": settings,
+        }
+        self._policy: Policy | None = None
+        self._generator = np.random.default_rng(seed)
+        self._config(1)  # a bad option is an error here, not after the first hours
+
+    @property
+    def policy(self) -> Policy:
+        """The controller as it stands."""
+        if self._policy is None:
+            raise LowgearError("this agent has not learned yet: call learn(total_timesteps) or lowgear.load(path)")
+        return self._policy
+
+    def learn(self, total_timesteps: int, callback: Callback | None = None, progress_bar: bool = False) -> "Agent":
+        """Train for `total_timesteps` steps from scratch.
+
+        `callback` is called with a dict at each log interval; if it returns False, training ends there.
+        """
+        from lowgear.progress import Display
+        from lowgear.train import Training
+
+        config = self._config(total_timesteps)
+        assert self._env is not None
+        training = Training(config, self._env, None)
+        listeners: list[Any] = [_Calls(callback)] if callback else []
+        display = Display(config.steps) if progress_bar else None
+        try:
+            training.run([*listeners, display] if display else listeners)
+            self._policy = training.policy(0)
+        finally:
+            if display:
+                display.close()
+            training.learner.close()
+        return self
+
+    def predict(
+        self,
+        observation: Any,
+        state: State | None = None,
+        episode_start: Array | None = None,
+        deterministic: bool = True,
+        master: str | None = None,
+    ) -> tuple[Array, State]:
+        """Actions in the environment's own bounds, and the state to pass on at the next step.
+
+        `state` carries each environment's gear and how many steps it has held; `episode_start` says which
+        environments begin an episode. With `deterministic=False` the gear's action is sampled. The master is greedy
+        unless the task is one where the paper samples it; `master` ("greedy", "boltzmann") settles it.
+        """
+        header, weights = self.policy.header, self.policy.weights
+        if master is None:
+            master = "boltzmann" if header.boltzmann else "greedy"
+        if master not in MASTERS:
+            raise LowgearError(f"unknown master {master!r}: write {' or '.join(MASTERS)}")
+        flat, single = _flat(observation, header)
+        count = len(flat)
+        gear, age = (
+            (np.zeros(count, np.int32), np.zeros(count, np.int32)) if state is None else (s.copy() for s in state)
+        )
+        if gear.shape != (count,):
+            raise LowgearError(f"state is for {len(gear)} environments but the observation for {count}")
+        if episode_start is not None:
+            age[np.asarray(episode_start, bool)] = 0
+        due = age == 0
+        if header.forced_gear is not None:
+            gear[:] = header.forced_gear
+        elif due.any():
+            values = mlp(weights.master, flat[None], header.activation)[0]
+            chance = self._generator.random(count, np.float32)
+            picked = boltzmann(values, chance) if master == "boltzmann" else values.argmax(axis=-1)
+            gear = np.where(due, picked, gear).astype(np.int32)
+        noise = None if deterministic else self._generator.standard_normal((1, count, header.act_dim), np.float32)
+        action = act(weights.gears, flat[None], gear[None], header.activation, noise)[0]
+        low, high = np.asarray(header.action_low, np.float32), np.asarray(header.action_high, np.float32)
+        scaled = np.clip(low + (action + 1) / 2 * (high - low), low, high)
+        return (scaled[0] if single else scaled), (gear, (age + 1) % header.period)
+
+    def save(self, path: str | Path) -> None:
+        """Write the controller to a safetensors file."""
+        self.policy.save(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Agent":
+        """A controller from a file: it predicts at once and needs no environment."""
+        agent = cls.__new__(cls)
+        agent._policy = runtime.load(path)
+        agent._task, agent._env, agent._options = None, None, {}
+        agent._generator = np.random.default_rng(agent._policy.header.seed)
+        return agent
+
+    def _config(self, steps: int) -> RunConfig:
+        if self._task is None:
+            raise LowgearError("a loaded controller cannot learn on: make a new Agent with the environment's name")
+        config = resolve(self._task, steps=steps, evaluate_every=0, **self._options)
+        return replace(config, log_every=min(config.log_every, config.steps))
+
+
+class _Calls:
+    """Turns a function into a listener."""
+
+    def __init__(self, callback: Callback) -> None:
+        self._callback, self._go_on = callback, True
+
+    def on_log(self, lines: list[dict[str, Any]]) -> None:
+        self._go_on = self._callback(lines[0]) is not False
+
+    def on_evaluation(self, lines: list[dict[str, Any]]) -> None:
+        """An agent trained from Python is evaluated by its user."""
+
+    def on_steps(self, steps: int) -> bool:  # noqa: ARG002
+        return self._go_on
+
+
+def _environment(env: Any) -> tuple[Task, BatchEnv]:
+    from lowgear import envs
+
+    if isinstance(env, str):
+        task = tasks.find(env)
+        return task, envs.make(task, 1)
+    batch = envs.wrap(env)
+    if batch.num_envs != 1:
+        raise LowgearError(f"a vector of {batch.num_envs} environments: an Agent learns in one; pass a single one")
+    return Task(name=batch.spec.name, source="gym", env_id=batch.spec.name), batch
+
+
+def _flat(observation: Any, header: runtime.PolicyHeader) -> tuple[npt.NDArray[np.float32], bool]:
+    """The observation as (N, obs) rows, and whether it was a single one."""
+    if isinstance(observation, Mapping):
+        missing = [key for key, _ in header.layout if key not in observation]
+        if missing:
+            raise LowgearError(f"the observation has no {missing[0]!r}; the policy was trained on {header.layout}")
+        parts = [np.asarray(observation[key], np.float32) for key, _ in header.layout]
+        single = parts[0].ndim == 1
+        rows = np.concatenate(
+            [
+                part.reshape(1 if single else len(parts[0]), size)
+                for part, (_, size) in zip(parts, header.layout, strict=True)
+            ],
+            axis=1,
+        )
+    else:
+        rows = np.asarray(observation, np.float32)
+        single = rows.ndim == 1
+        rows = rows[None] if single else rows
+    if rows.shape[1:] != (header.obs_dim,):
+        raise LowgearError(f"an observation of shape {rows.shape[1:]}; this policy was trained on ({header.obs_dim},)")
+    return rows, single

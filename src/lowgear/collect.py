@@ -1,0 +1,164 @@
+"""Steps the environments of a population with its current weights and writes down what happened.
+
+The only place where environments and policies meet while training. Every random number is a function of the agent's
+seed and the chunk's number, so an agent acts the same alone and in company, and a run can go on from any chunk.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lowgear.envs.protocol import BatchEnv
+from lowgear.replay import Columns
+from lowgear.runtime import Shifter, Weights, act, mlp
+
+FloatArray = npt.NDArray[np.float32]
+
+
+class Episode(NamedTuple):
+    """One finished training episode of one agent."""
+
+    agent: int
+    episode_return: float
+    length: int
+    large_share: float
+    success: bool | None
+
+
+class Behaviour(NamedTuple):
+    """How agents act while they train."""
+
+    period: int
+    activation: str
+    forced_gear: npt.NDArray[np.int32]  # (P,): -1 where the master picks
+    seeds: tuple[int, ...]  # of each agent
+    random_steps: int
+    explore_steps: float  # over which the master's ε falls from 1
+    explore_last: float
+
+
+class Collector:
+    """Holds one environment for each agent, and where each stands in its episode and its pick."""
+
+    def __init__(self, env: BatchEnv, behaviour: Behaviour) -> None:
+        self.env = env
+        self.behaviour = behaviour
+        self.columns = Columns(env.spec.obs_dim, env.spec.act_dim)
+        self.population = len(behaviour.seeds)
+        self.steps = 0  # taken by each agent
+        self.restart(0)
+
+    def restart(self, number: int) -> None:
+        """Open new episodes everywhere, from seeds that depend on the agents' seeds and `number` alone."""
+        seeds = [int(np.random.SeedSequence((seed, number)).generate_state(1)[0] >> 1) for seed in self.behaviour.seeds]
+        self._observation = self.env.reset(seeds)
+        self._shifter = Shifter((self.population, 1), self.behaviour.period)
+        self._open_episodes(np.ones(self.population, bool))
+
+    def collect(self, weights: Weights, steps: int, last: bool = False) -> tuple[FloatArray, list[Episode]]:
+        """Rows (P, steps, width) as `Columns` lays them out, and the episodes that ended.
+
+        With `last`, picks that are still open after the final step are closed: `restart` follows.
+        """
+        columns, shifter, chunk = self.columns, self._shifter, self._draw(steps)
+        rows = np.empty((self.population, steps, columns.width), np.float32)
+        episodes: list[Episode] = []
+        for k in range(steps):
+            row = rows[:, k]
+            self._pick(weights, chunk, k)
+            action = self._act(weights, chunk, k)
+            step = self.env.step(action)
+            ended = step.terminated | step.truncated
+            closed = shifter.advance(ended[:, None])
+            row[:, columns.observation] = self._observation
+            row[:, columns.next_observation] = step.last_observation
+            row[:, columns.action] = action
+            row[:, columns.reward] = step.reward
+            row[:, columns.alive] = ~step.terminated
+            row[:, columns.choice] = shifter.gear[:, 0]
+            row[:, columns.age] = shifter.age[:, 0]
+            row[:, columns.closed] = closed[:, 0]
+            self._observation = step.observation
+            self.steps += 1
+            self._returns += step.reward
+            self._lengths += 1
+            self._large += shifter.gear[:, 0] == len(weights.gears) - 1
+            shifter.release(closed)
+            if step.success is not None:
+                self._success |= step.success
+            if ended.any():
+                episodes += self._finished(ended, step.success is not None)
+                self._open_episodes(ended)
+        if last:
+            rows[:, -1, columns.closed] = 1
+        return rows, episodes
+
+    def _pick(self, weights: Weights, chunk: "_Chances", k: int) -> None:
+        due = self._shifter.due
+        if not due.any():
+            return
+        best = mlp(weights.master, self._observation[:, None], self.behaviour.activation).argmax(axis=-1)
+        progress = self.steps / self.behaviour.explore_steps if self.behaviour.explore_steps else 1.0
+        epsilon = max(self.behaviour.explore_last, 1 - progress)
+        choice = np.where(chunk.explore[:, k, None] < epsilon, chunk.gear[:, k, None] % len(weights.gears), best)
+        forced = self.behaviour.forced_gear[:, None]
+        choice = np.where(forced >= 0, forced, choice)
+        self._shifter.gear = np.where(due, choice, self._shifter.gear).astype(np.int32)
+
+    def _act(self, weights: Weights, chunk: "_Chances", k: int) -> FloatArray:
+        if self.steps < self.behaviour.random_steps:
+            return chunk.action[:, k]
+        noise = chunk.noise[:, k, None]
+        return act(weights.gears, self._observation[:, None], self._shifter.gear, self.behaviour.activation, noise)[
+            :, 0
+        ]
+
+    def _draw(self, steps: int) -> "_Chances":
+        """The chunk's random numbers, each agent's from a generator of its own."""
+        shape = (self.population, steps, self.env.spec.act_dim)
+        chances = _Chances(
+            noise=np.empty(shape, np.float32),
+            explore=np.empty(shape[:2], np.float32),
+            gear=np.empty(shape[:2], np.int64),
+            action=np.empty(shape, np.float32),
+        )
+        for agent, seed in enumerate(self.behaviour.seeds):
+            generator = np.random.Generator(np.random.Philox(key=np.array([seed, self.steps], np.uint64)))
+            chances.noise[agent] = generator.standard_normal(shape[1:], np.float32)
+            chances.explore[agent] = generator.random(steps, np.float32)
+            chances.gear[agent] = generator.integers(0, 2**31, steps)
+            if self.steps < self.behaviour.random_steps:
+                chances.action[agent] = generator.uniform(-1, 1, shape[1:])
+        return chances
+
+    def _finished(self, ended: npt.NDArray[np.bool_], has_success: bool) -> list[Episode]:
+        return [
+            Episode(
+                agent=int(i),
+                episode_return=float(self._returns[i]),
+                length=int(self._lengths[i]),
+                large_share=float(self._large[i] / self._lengths[i]),
+                success=bool(self._success[i]) if has_success else None,
+            )
+            for i in np.flatnonzero(ended)
+        ]
+
+    def _open_episodes(self, where: npt.NDArray[np.bool_]) -> None:
+        if where.all():
+            self._returns = np.zeros(self.population)
+            self._lengths = np.zeros(self.population, np.int64)
+            self._large = np.zeros(self.population, np.int64)
+            self._success = np.zeros(self.population, bool)
+        else:
+            for tally in (self._returns, self._lengths, self._large, self._success):
+                tally[where] = 0
+
+
+class _Chances(NamedTuple):
+    """Random numbers of one chunk, (P, steps, ...)."""
+
+    noise: FloatArray
+    explore: FloatArray
+    gear: npt.NDArray[np.int64]
+    action: FloatArray

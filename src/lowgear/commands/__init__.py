@@ -1,0 +1,1 @@
+"""The commands that need more than a few lines, one file each; heavy imports wait inside their functions."""

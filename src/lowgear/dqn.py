@@ -1,0 +1,68 @@
+"""Deep Q-learning for the master: Mnih et al. 2015 with the double estimator of van Hasselt et al. 2016."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from lowgear.networks import Mlp, init_mlp, mlp
+
+Metrics = dict[str, jax.Array]
+ADAM = optax.flatten(optax.scale_by_adam())
+
+
+class DqnState(NamedTuple):
+    """The master's learner."""
+
+    params: Mlp
+    target: Mlp
+    adam: optax.OptState
+    updates: jax.Array  # int32, counts the updates towards the next target copy
+
+
+class Picks(NamedTuple):
+    """A batch of picks; `discount` covers the whole time a pick held and is 0 after a real end."""
+
+    observation: jax.Array  # (B, inputs)
+    choice: jax.Array  # (B,) int32
+    reward: jax.Array  # (B,) what the pick earned, its cost paid
+    discount: jax.Array  # (B,)
+    next_observation: jax.Array  # (B, inputs)
+
+
+class DqnSettings(NamedTuple):
+    """What a DQN update needs to know besides its state."""
+
+    activation: str
+    target_copy_every: int
+
+
+def init(key: jax.Array, inputs: int, choices: int, units: int) -> DqnState:
+    """A fresh master with two hidden layers of `units` and one value for each choice."""
+    params = init_mlp(key, (inputs, units, units, choices))
+    return DqnState(params, jax.tree.map(jnp.copy, params), ADAM.init(params), jnp.zeros((), jnp.int32))
+
+
+def update(state: DqnState, batch: Picks, learning_rate: jax.Array, settings: DqnSettings) -> tuple[DqnState, Metrics]:
+    """One gradient step on the squared error, then the target copy when it is due."""
+    (loss, value), grads = jax.value_and_grad(squared_error, has_aux=True)(
+        state.params, state.target, batch, settings.activation
+    )
+    steps, adam = ADAM.update(grads, state.adam)
+    params = jax.tree.map(lambda p, s: p - learning_rate * s, state.params, steps)
+    updates = state.updates + 1
+    due = updates % settings.target_copy_every == 0
+    target = jax.tree.map(lambda t, p: jnp.where(due, p, t), state.target, params)
+    return DqnState(params, target, adam, updates), {"master_loss": loss, "master_value": value}
+
+
+def squared_error(params: Mlp, target: Mlp, batch: Picks, activation: str) -> tuple[jax.Array, jax.Array]:
+    """Mean squared temporal-difference error: the online network picks, the target network values the pick."""
+    best = mlp(jax.lax.stop_gradient(params), batch.next_observation, activation).argmax(axis=-1)
+    next_values = mlp(target, batch.next_observation, activation)
+    next_value = jnp.take_along_axis(next_values, best[:, None], axis=-1)[:, 0]
+    goal = batch.reward + batch.discount * next_value
+    values = mlp(params, batch.observation, activation)
+    value = jnp.take_along_axis(values, batch.choice[:, None], axis=-1)[:, 0]
+    return jnp.square(value - jax.lax.stop_gradient(goal)).mean(), value.mean()

@@ -1,0 +1,62 @@
+"""Environments in batches, behind one protocol: EnvPool (default), Gymnasium and dm_control.
+
+`make` is for a named task, `wrap` for what a person passes in from Python. Each adapter is imported when it
+is first needed: their simulators take seconds to load and two of the three are extras.
+"""
+
+from typing import Any
+
+from lowgear.envs.protocol import BatchEnv, EnvSpec, Step
+from lowgear.errors import LowgearError
+from lowgear.tasks import Task
+
+__all__ = ["BatchEnv", "EnvSpec", "Step", "make", "wrap"]
+
+
+def make(task: Task, num_envs: int, threads: int | None = None) -> BatchEnv:
+    """`num_envs` environments of `task`; `threads` counts for EnvPool only, the others step in turn."""
+    env: BatchEnv
+    if task.source == "envpool":
+        from lowgear.envs.pool import PoolEnv
+
+        env = PoolEnv(task.name, task.env_id, num_envs, threads)
+    elif task.source == "gym":
+        from lowgear.envs.gym import registered
+
+        env = registered(task.name, task.env_id, num_envs)
+    else:
+        from lowgear.envs.dmc import DmcEnv
+
+        env = DmcEnv(task.name, task.env_id, num_envs)
+    _check_sizes(task, env.spec)
+    return env
+
+
+def wrap(env: Any, num_envs: int = 1) -> BatchEnv:
+    """A Gymnasium environment, a factory (called `num_envs` times) or a vector of them, as a batch."""
+    from lowgear.envs.gym import batch, single, vectorised
+    from lowgear.envs.spaces import check_num_envs
+
+    if vectorised(env):
+        if num_envs not in (1, env.num_envs):
+            raise LowgearError(f"a vector of {env.num_envs} environments cannot be {num_envs}; leave num_envs out")
+        return batch(env)
+    if single(env):
+        if num_envs != 1:
+            raise LowgearError(f"one environment cannot be {num_envs}; pass a function that makes a new one each time")
+        return batch([lambda: env])
+    if callable(env):
+        return batch([env] * check_num_envs(num_envs))
+    raise LowgearError(
+        f"{type(env).__name__} is no environment: pass a gymnasium.Env, a function that makes one, "
+        "or a gymnasium.vector.VectorEnv"
+    )
+
+
+def _check_sizes(task: Task, spec: EnvSpec) -> None:
+    """A published task whose sizes are not the paper's would carry wrong costs everywhere."""
+    if task.published is not None and (spec.obs_dim, spec.act_dim) != (task.obs_dim, task.act_dim):
+        raise LowgearError(
+            f"{task.name} has {spec.obs_dim} observations and {spec.act_dim} actions here "
+            f"but {task.obs_dim} and {task.act_dim} in the paper: install the pinned envpool==1.2.5"
+        )

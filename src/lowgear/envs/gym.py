@@ -1,0 +1,214 @@
+"""Gymnasium as a batch: any registered environment, and whatever a person passes in.
+
+Environments are stepped one after another by gymnasium.vector in SAME_STEP mode, which resets within the step
+that ends an episode and hands over the true last observation. A dict observation is laid out in its space's
+own order; a goal environment's is observation, achieved_goal, desired_goal, as EnvPool's is.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+
+from lowgear.envs.protocol import BoolArray, FloatArray, Step
+from lowgear.envs.spaces import (
+    GOAL_KEYS,
+    SUCCESS_KEYS,
+    action_bounds,
+    all_finite,
+    check_num_envs,
+    check_seeds,
+    check_shape,
+    env_spec,
+    field_size,
+    goals_last,
+    not_box,
+    not_finite,
+    raised,
+)
+from lowgear.errors import LowgearError
+
+Factory = Callable[[], Any]
+
+
+class GymEnv:
+    """A VectorEnv in SAME_STEP mode, behind the protocol."""
+
+    def __init__(self, name: str, vector: VectorEnv[Any, Any, Any]) -> None:
+        mode = vector.metadata.get("autoreset_mode")
+        if mode is not AutoresetMode.SAME_STEP:
+            raise LowgearError(
+                f"{name} is a vector with autoreset mode {getattr(mode, 'name', mode)}, whose reset steps "
+                "are no transitions: make it with autoreset_mode=AutoresetMode.SAME_STEP, or pass a factory"
+            )
+        self.num_envs = vector.num_envs
+        self._vector = vector
+        actions = vector.single_action_space
+        if not isinstance(actions, gymnasium.spaces.Box):
+            raise not_box(name, "action", actions)
+        self._bounds = action_bounds(name, actions.low, actions.high, actions.shape, actions.dtype)
+        self._fields = _fields(name, vector.single_observation_space)
+        layout = [(".".join(path), size) for path, size in self._fields]
+        # Infos have no space, so only a goal environment is known to say whether it succeeded.
+        has_success = [key for key, _ in layout] == list(GOAL_KEYS)
+        self.spec = env_spec(name, self._bounds, layout, _time_limit(vector), has_success)
+        self._steps = 0
+
+    def reset(self, seeds: Sequence[int]) -> FloatArray:
+        """Reset every environment with its own seed and return the first observations."""
+        env_seeds: Any = check_seeds(seeds, self.num_envs)  # VectorEnv's annotation forgets the list
+        self._steps = 0
+        try:
+            raw, _ = self._vector.reset(seed=env_seeds)
+        except Exception as error:
+            raise raised(self.spec.name, "on reset", error) from error
+        observation = self._flat(raw, self.num_envs)
+        if not all_finite(observation):
+            raise not_finite(self.spec, 0, observation, None, None)
+        return observation
+
+    def step(self, actions: FloatArray) -> Step:
+        """Step all environments; where none ended, `last_observation` is the same array as `observation`."""
+        check_shape(self.spec, actions, self.num_envs)
+        self._steps += 1
+        try:
+            raw, rewards, terminated, truncated, infos = self._vector.step(self._bounds.scale(actions))
+        except Exception as error:
+            raise raised(self.spec.name, f"at step {self._steps}", error) from error
+        observation = last_observation = self._flat(raw, self.num_envs)
+        ended = np.flatnonzero(terminated | truncated)
+        if len(ended):
+            last_observation = observation.copy()
+            for i in ended.tolist():
+                last_observation[i] = self._flat(infos["final_obs"][i], 1)[0]
+        reward = np.asarray(rewards).astype(np.float32)
+        for array in (last_observation, observation):
+            if not (all_finite(array) and all_finite(reward)):
+                raise not_finite(self.spec, self._steps, array, reward, actions)
+        success = self._success(infos, ended) if self.spec.has_success else None
+        return Step(observation, reward, terminated.copy(), truncated & ~terminated, last_observation, success)
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._vector.close()
+
+    def _flat(self, raw: Any, rows: int) -> FloatArray:
+        flat: FloatArray = np.empty((rows, self.spec.obs_dim), np.float32)
+        start = 0
+        for path, size in self._fields:
+            value = raw
+            for key in path:
+                value = value[key] if key else value
+            flat[:, start : start + size] = np.asarray(value).reshape(rows, size)
+            start += size
+        return flat
+
+    def _success(self, infos: dict[str, Any], ended: npt.NDArray[np.intp]) -> BoolArray:
+        """Success of the step just taken: after an end it is in the info of the episode that ended."""
+        success: BoolArray = np.zeros(self.num_envs, np.bool_)
+        final = infos.get("final_info", {})
+        key = next((key for key in SUCCESS_KEYS if key in infos or key in final), None)
+        if key is None:
+            raise LowgearError(f"{self.spec.name} has goals but its info has no 'is_success': add it in step()")
+        if key in infos:
+            success[:] = np.asarray(infos[key], np.bool_)
+        if key in final:
+            success[ended] = np.asarray(final[key], np.bool_)[ended]
+        return success
+
+
+def vectorised(env: Any) -> bool:
+    """Whether `env` is a batch already."""
+    return isinstance(env, VectorEnv)
+
+
+def single(env: Any) -> bool:
+    """Whether `env` is one environment."""
+    return isinstance(env, gymnasium.Env)
+
+
+def registered(name: str, env_id: str, num_envs: int) -> GymEnv:
+    """`num_envs` of the registered environment `env_id`."""
+    factories = [lambda: _make(name, env_id)] * check_num_envs(num_envs)
+    return GymEnv(name, SyncVectorEnv(factories, autoreset_mode=AutoresetMode.SAME_STEP))
+
+
+def batch(source: VectorEnv[Any, Any, Any] | Sequence[Factory]) -> GymEnv:
+    """A passed-in vector, or one environment from each factory, named after what it is."""
+    if isinstance(source, VectorEnv):
+        return GymEnv(_name(source), source)
+    try:
+        first = source[0]()
+    except Exception as error:
+        raise raised("the environment's factory", "when called", error) from error
+    if not isinstance(first, gymnasium.Env):
+        raise LowgearError(f"the factory made a {type(first).__name__}; it must make a gymnasium.Env")
+    name = _name(first)
+    try:
+        vector = SyncVectorEnv([lambda: first, *source[1:]], autoreset_mode=AutoresetMode.SAME_STEP)
+    except Exception as error:
+        raise raised(name, "while it was made", error) from error
+    return GymEnv(name, vector)
+
+
+def _make(name: str, env_id: str) -> gymnasium.Env[Any, Any]:
+    """One registered environment; gymnasium_robotics is loaded only for an id that nothing else knows."""
+    try:
+        try:
+            return gymnasium.make(env_id, disable_env_checker=True)
+        except gymnasium.error.UnregisteredEnv:
+            if importlib.util.find_spec("gymnasium_robotics") is None:
+                raise
+            import gymnasium_robotics
+
+            gymnasium.register_envs(gymnasium_robotics)
+            return gymnasium.make(env_id, disable_env_checker=True)
+    except gymnasium.error.UnregisteredEnv as error:
+        raise LowgearError(
+            f"{name}: Gymnasium knows no {env_id!r} ({error}): check the spelling, or install its package"
+        ) from error
+    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
+        missing = raised(name, "while it was made", error)
+        raise LowgearError(
+            f"{missing}; `pip install 'lowgear[gym]'` brings MuJoCo, Box2D and gymnasium-robotics"
+        ) from error
+    except AssertionError as error:
+        failure = raised(name, "while it was made", error)
+        # gymnasium-robotics 1.4.2 compares MuJoCo's enums in a way that mujoco 3.12 and later deny.
+        hint = "; Fetch and Hand need `pip install 'mujoco<3.12'`, or take EnvPool's: envpool:FetchReach-v1"
+        raise LowgearError(f"{failure}{hint if 'gymnasium_robotics' in sys.modules else ''}") from error
+    except Exception as error:
+        raise raised(name, "while it was made", error) from error
+
+
+def _fields(name: str, space: gymnasium.Space[Any], path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], int]]:
+    """(path of keys, size) of every Box within `space`; a lone Box has the empty key."""
+    if isinstance(space, gymnasium.spaces.Dict):
+        keys = goals_last(list(space.spaces))
+        return [field for key in keys for field in _fields(name, space.spaces[key], (*path, key))]
+    if not isinstance(space, gymnasium.spaces.Box):
+        raise not_box(name, "observation", space)
+    path = path or ("",)
+    return [(path, field_size(name, ".".join(path), space.shape, space.dtype))]
+
+
+def _name(env: Any) -> str:
+    if hasattr(env.spec, "id"):  # a pool of EnvPool has a spec of another kind
+        return f"gym:{env.spec.id}"
+    inner = env.envs[0] if getattr(env, "envs", None) else env
+    return type(inner.unwrapped).__name__
+
+
+def _time_limit(vector: Any) -> int | None:
+    """The time limit of the registered id, or of a TimeLimit wrapper put on by hand."""
+    for env in (vector, *getattr(vector, "envs", ())[:1]):
+        if env.spec is not None and env.spec.max_episode_steps is not None:
+            return int(env.spec.max_episode_steps)
+        if isinstance(env, gymnasium.Env) and env.has_wrapper_attr("_max_episode_steps"):
+            return int(env.get_wrapper_attr("_max_episode_steps"))
+    return None

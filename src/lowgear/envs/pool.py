@@ -1,0 +1,174 @@
+"""EnvPool as a batch: C++ threads step all environments, and this file adds as little as it can.
+
+The arrays of `_recv` are read as they come, because EnvPool's own Python layer costs more than the checks
+made here. A pool cannot be seeded again, so `reset` builds a new one; its environments depend on their own
+seeds only. Environments that ended are reset within the same step, so EnvPool's auto-reset steps, which
+ignore their actions, never happen.
+"""
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lowgear.envs.assets import corrected
+from lowgear.envs.protocol import FloatArray, Step
+from lowgear.envs.spaces import (
+    SUCCESS_KEYS,
+    action_bounds,
+    all_finite,
+    check_num_envs,
+    check_seeds,
+    check_shape,
+    env_spec,
+    field_size,
+    goals_last,
+    not_box,
+    not_finite,
+    raised,
+)
+from lowgear.errors import LowgearError
+
+try:
+    import envpool
+except ImportError as error:
+    raise LowgearError(f"EnvPool cannot be imported ({error}): `pip install envpool==1.2.5`, or use gym:ID") from error
+
+# dm_control's layout, which is the paper's, where EnvPool adds keys or orders them otherwise.
+DM_CONTROL_KEYS = {
+    "FingerSpin-v1": ["position", "velocity", "touch"],  # without target_position and dist_to_target
+    "FishSwim-v1": ["joint_angles", "upright", "target", "velocity"],
+}
+
+
+class PoolEnv:
+    """`num_envs` environments of EnvPool's `env_id`, stepped by `threads` threads (default: one per core)."""
+
+    def __init__(self, name: str, env_id: str, num_envs: int, threads: int | None = None) -> None:
+        self.num_envs = check_num_envs(num_envs)
+        self._env_id = env_id
+        self._threads = threads or 0  # EnvPool reads 0 as one for each core
+        pool_spec = _pool_spec(name, env_id)
+        self._base_path = str(pool_spec.config.base_path)
+        self._bounds = _bounds(name, pool_spec)
+        fields = _observation_fields(name, env_id, pool_spec)
+        keys = list(pool_spec._state_keys)
+        success = [f"info:{key}" for key in SUCCESS_KEYS if f"info:{key}" in keys]
+        self.spec = env_spec(
+            name=name,
+            bounds=self._bounds,
+            layout=[(key, size) for _, key, size in fields],
+            max_episode_steps=int(pool_spec.config.max_episode_steps),
+            has_success=bool(success),
+        )
+        self._columns = _columns(fields)
+        self._reward, self._done, self._trunc = (keys.index(key) for key in ("reward", "done", "trunc"))
+        self._success = keys.index(success[0]) if success else None
+        self._ids: npt.NDArray[np.int32] = np.arange(num_envs, dtype=np.int32)
+        self._pool: Any = None
+        self._steps = 0
+
+    def reset(self, seeds: Sequence[int]) -> FloatArray:
+        """Build the pool anew from `seeds` and return the first observations."""
+        env_seeds = check_seeds(seeds, self.num_envs)
+        self.close()
+        try:
+            with corrected(self._env_id, self._base_path) as base_path:
+                self._pool = envpool.make_gymnasium(
+                    self._env_id,
+                    num_envs=self.num_envs,
+                    num_threads=self._threads,
+                    seed=env_seeds,
+                    base_path=base_path,
+                )
+        except Exception as error:
+            raise raised(self.spec.name, "while it was made", error) from error
+        self._steps = 0
+        return self._first_observations(self._ids)
+
+    def step(self, actions: FloatArray) -> Step:
+        """Step all environments; where none ended, `last_observation` is the same array as `observation`."""
+        if self._pool is None:
+            raise LowgearError(f"{self.spec.name} was stepped before it was reset; call reset(seeds) first")
+        check_shape(self.spec, actions, self.num_envs)
+        self._pool._send([self._ids, self._ids, self._bounds.scale(actions)])
+        state = self._pool._recv()
+        self._steps += 1
+        last_observation = self._flat(state, self.num_envs)
+        reward = state[self._reward].astype(np.float32)
+        if not (all_finite(last_observation) and all_finite(reward)):
+            raise not_finite(self.spec, self._steps, last_observation, reward, actions)
+        truncated = state[self._trunc].copy()
+        terminated = state[self._done] & ~truncated
+        observation = last_observation
+        if np.count_nonzero(state[self._done]):
+            ended = np.flatnonzero(state[self._done]).astype(np.int32)
+            observation = last_observation.copy()
+            observation[ended] = self._first_observations(ended)
+        success = None if self._success is None else state[self._success] > 0.5
+        return Step(observation, reward, terminated, truncated, last_observation, success)
+
+    def close(self) -> None:
+        """Let go of the pool; its threads end with it."""
+        self._pool = None
+
+    def _first_observations(self, ids: npt.NDArray[np.int32]) -> FloatArray:
+        self._pool._reset(ids)
+        observation = self._flat(self._pool._recv(), len(ids))
+        if not all_finite(observation):
+            raise not_finite(self.spec, self._steps, observation, None, None)
+        return observation
+
+    def _flat(self, state: list[npt.NDArray[Any]], rows: int) -> FloatArray:
+        """The fields of a raw state side by side, in an array of our own."""
+        if len(self._columns) == 1 and state[self._columns[0][0]].ndim == 2:
+            return state[self._columns[0][0]].astype(np.float32)
+        flat: FloatArray = np.empty((rows, self.spec.obs_dim), np.float32)
+        for index, start, stop in self._columns:
+            flat[:, start:stop] = state[index].reshape(rows, stop - start)
+        return flat
+
+
+def _pool_spec(name: str, env_id: str) -> Any:
+    known = envpool.list_all_envs()
+    if env_id not in known:
+        near = difflib.get_close_matches(env_id, known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else "envpool.list_all_envs() names them all"
+        raise LowgearError(f"{name}: EnvPool has no environment {env_id!r}; {hint}")
+    try:
+        return envpool.make_spec(env_id)
+    except Exception as error:
+        raise raised(name, "while it was made", error) from error
+
+
+def _bounds(name: str, pool_spec: Any) -> Any:
+    actions = dict(pool_spec.action_array_spec)
+    actions.pop("env_id")
+    actions.pop("players.env_id")
+    if len(actions) != 1 or pool_spec.config.max_num_players != 1:
+        raise not_box(name, "action", sorted(actions))
+    (action,) = actions.values()
+    if action.is_discrete or not np.issubdtype(action.dtype, np.floating):
+        raise not_box(name, "action", f"Discrete({int(np.max(action.maximum)) + 1})")
+    shape = [size for size in action.shape if size != -1]  # -1 is the axis of players: one
+    return action_bounds(name, action.minimum, action.maximum, shape, action.dtype)
+
+
+def _observation_fields(name: str, env_id: str, pool_spec: Any) -> list[tuple[int, str, int]]:
+    """(index in the raw state, key, size) of every field of the observation, in the order of the layout."""
+    arrays = pool_spec.state_array_spec
+    by_key = {}
+    for index, raw_key in enumerate(pool_spec._state_keys):
+        kind, _, key = raw_key.partition(":")
+        if kind == "obs":
+            shape = [size for size in arrays[raw_key].shape if size != -1]
+            by_key[key] = (index, key, field_size(name, key, shape, arrays[raw_key].dtype))
+    return [by_key[key] for key in DM_CONTROL_KEYS.get(env_id) or goals_last(list(by_key))]
+
+
+def _columns(fields: Sequence[tuple[int, str, int]]) -> list[tuple[int, int, int]]:
+    """(index in the raw state, first column, column after the last) of every field."""
+    stops = np.cumsum([size for _, _, size in fields]).tolist()
+    return [(index, stop - size, stop) for (index, _, size), stop in zip(fields, stops, strict=True)]

@@ -1,0 +1,186 @@
+"""Returns, gear shares and FLOPs of controllers over many episodes at once."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lowgear import cost
+from lowgear.envs.protocol import BatchEnv
+from lowgear.errors import LowgearError
+from lowgear.runtime import Policy, Shifter, Weights, act, boltzmann, mlp, stack
+
+FloatArray = npt.NDArray[np.float64]
+ENVIRONMENTS_AT_MOST = 64  # making one costs EnvPool up to 50 ms
+NORMAL_95 = 1.96
+MASTERS = ("greedy", "boltzmann")
+
+
+@dataclass(frozen=True)
+class Players:
+    """Controllers of equal shapes that play side by side, and how they choose."""
+
+    weights: Weights
+    forced_gear: npt.NDArray[np.int32]  # (P,): -1 where the master picks
+    period: int
+    activation: str
+    master: str  # one of MASTERS
+
+
+@dataclass(frozen=True)
+class Played:
+    """What happened, (P, episodes) each but the shares, (P, episodes, gears)."""
+
+    returns: FloatArray
+    lengths: FloatArray
+    picks: FloatArray
+    gear_steps: FloatArray
+    success: FloatArray | None
+
+
+def play(
+    players: Players, env: BatchEnv, episodes: int, seed: int, progress: Callable[[int], None] | None = None
+) -> Played:
+    """`episodes` episodes of every controller, the same starts for each of them.
+
+    Each environment plays a number of episodes fixed beforehand, so short episodes count no more than long ones.
+    """
+    population = len(players.forced_gear)
+    slots = env.num_envs // population
+    quota = np.array([len(range(slot, episodes, slots)) for slot in range(slots)])
+    seeds = [int(np.random.SeedSequence((seed, slot)).generate_state(1)[0] >> 1) for slot in range(slots)]
+    generator = np.random.default_rng((seed, 1))
+    gears = len(players.weights.gears)
+    tally = _Tally(population, slots, gears)
+    record: list[list[list[tuple[Any, ...]]]] = [[[] for _ in range(slots)] for _ in range(population)]
+    shifter = Shifter((population, slots), players.period)
+    observation = env.reset(seeds * population).reshape(population, slots, -1)
+    left = np.tile(quota, (population, 1))
+    while (left > 0).any():
+        tally.picks += _pick(players, shifter, observation, generator)
+        action = act(players.weights.gears, observation, shifter.gear, players.activation)
+        step = env.step(action.reshape(population * slots, -1))
+        ended = (step.terminated | step.truncated).reshape(population, slots)
+        shifter.release(shifter.advance(ended))
+        tally.add(step.reward.reshape(population, slots), shifter.gear)
+        if step.success is not None:
+            tally.success |= step.success.reshape(population, slots)
+        observation = step.observation.reshape(population, slots, -1)
+        for p, s in zip(*np.nonzero(ended & (left > 0)), strict=True):
+            record[p][s].append(tally.row(p, s))
+            left[p, s] -= 1
+            if progress:
+                progress(1)
+        tally.clear(ended)
+    ordered = [[record[p][i % slots][i // slots] for i in range(episodes)] for p in range(population)]
+    returns, lengths, picks, success, gear_steps = (
+        np.array([[row[c] for row in agent] for agent in ordered], np.float64) for c in range(5)
+    )
+    return Played(returns, lengths, picks, gear_steps, success if env.spec.has_success else None)
+
+
+def slots_for(population: int, episodes: int) -> int:
+    """How many environments each controller plays in at once."""
+    return max(1, min(episodes, ENVIRONMENTS_AT_MOST // population))
+
+
+def summarise(played: Played, agent: int, sizes: "Sizes") -> dict[str, Any]:
+    """One controller's figures as `lowgear evaluate --json` gives them."""
+    steps, picks = played.lengths[agent].sum(), played.picks[agent].sum()
+    share = played.gear_steps[agent].sum(axis=0) / steps
+    gear_flops = [cost.policy_flops(sizes.obs_dim, sizes.act_dim, units) for units in sizes.gears]
+    master = cost.master_flops(sizes.obs_dim, len(sizes.gears), sizes.master_units)
+    flops = cost.episode_flops(gear_flops, share.tolist(), master, picks / steps, 1)
+    returns = played.returns[agent]
+    spread = float(returns.std(ddof=1)) if len(returns) > 1 else 0.0
+    return {
+        "return_mean": float(returns.mean()),
+        "return_std": spread,
+        "return_ci95": NORMAL_95 * spread / math.sqrt(len(returns)),
+        "success_rate": None if played.success is None else float(played.success[agent].mean()),
+        "gear_share": share.tolist(),
+        "large_share": float(share[-1]),
+        "period_mean": float(steps / picks) if picks else None,
+        "flops_per_step": float(flops),
+        "flops_reduction": cost.flops_reduction(float(flops), gear_flops[-1]),
+        "episode_length_mean": float(played.lengths[agent].mean()),
+    }
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Shapes that the price depends on."""
+
+    obs_dim: int
+    act_dim: int
+    gears: tuple[int, ...]
+    master_units: int
+
+
+def of_policies(policies: Sequence[Policy], master: str) -> tuple[Players, Sizes]:
+    """Saved policies of one run, ready to play."""
+    first = policies[0].header
+    for policy in policies[1:]:
+        header = policy.header
+        if (header.task, header.gears, header.obs_dim, header.period) != (
+            first.task,
+            first.gears,
+            first.obs_dim,
+            first.period,
+        ):
+            raise LowgearError(f"policies of {first.task} {first.gears} and {header.task} {header.gears} do not mix")
+    forced = np.array([-1 if p.header.forced_gear is None else p.header.forced_gear for p in policies], np.int32)
+    weights = stack([policy.weights for policy in policies])
+    players = Players(weights, forced, first.period, first.activation, master)
+    return players, Sizes(first.obs_dim, first.act_dim, first.gears, first.master_units)
+
+
+def _pick(
+    players: Players, shifter: Shifter, observation: npt.NDArray[np.float32], generator: np.random.Generator
+) -> npt.NDArray[np.bool_]:
+    """Shift where it is due; returns where the master was asked."""
+    due = shifter.due
+    asked: npt.NDArray[np.bool_] = due & (players.forced_gear < 0)[:, None]
+    choice = np.broadcast_to(players.forced_gear[:, None], due.shape)
+    if asked.any():
+        values = mlp(players.weights.master, observation, players.activation)
+        if players.master == "boltzmann":
+            picked = boltzmann(values, generator.random(due.shape, np.float32))
+        else:
+            picked = values.argmax(axis=-1).astype(np.int32)
+        choice = np.where(asked, picked, choice)
+    shifter.gear = np.where(due, choice, shifter.gear).astype(np.int32)
+    return asked
+
+
+class _Tally:
+    """Running sums of the episodes under way, (P, slots)."""
+
+    def __init__(self, population: int, slots: int, gears: int) -> None:
+        shape = (population, slots)
+        self.returns, self.lengths, self.picks = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self.gear_steps = np.zeros((*shape, gears))
+        self.success = np.zeros(shape, bool)
+        self._number = np.arange(gears)
+
+    def add(self, reward: npt.NDArray[np.float32], gear: npt.NDArray[np.int32]) -> None:
+        self.returns += reward
+        self.lengths += 1
+        self.gear_steps += gear[..., None] == self._number
+
+    def row(self, p: int, s: int) -> tuple[Any, ...]:
+        at = (p, s)
+        return (
+            self.returns[at],
+            self.lengths[at],
+            self.picks[at],
+            self.success[at],
+            self.gear_steps[at].copy(),
+        )
+
+    def clear(self, where: npt.NDArray[np.bool_]) -> None:
+        for sums in (self.returns, self.lengths, self.picks, self.gear_steps, self.success):
+            sums[where] = 0

@@ -1,0 +1,141 @@
+"""Runs the learners of a population on this machine's devices, beside whatever the caller does meanwhile.
+
+On a CPU the work is cut into at least as many jobs as there are cores: by agents first, and by learners where there
+are fewer agents than cores. Agents and learners never read each other, so the cut changes nothing but the time. On a
+GPU it is one job.
+"""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from lowgear import asymmetric, replay
+from lowgear.asymmetric import Knobs, Learners, Method
+
+Metrics = dict[str, npt.NDArray[np.float32]]
+
+
+class Job(NamedTuple):
+    """A part of the learners: a slice of the agents, and which of their learners."""
+
+    shard: int
+    which: tuple[int, ...]
+
+
+class Learner:
+    """The learners and rings of a population, updated chunk by chunk in the background."""
+
+    def __init__(self, method: Method, knobs: Knobs, capacity: int, cores: int | None = None) -> None:
+        keep_compiled_programs()
+        population = len(knobs.seed)
+        if cores is None:
+            cores = os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1
+        shards = _shards(population, cores)
+        self.method = method
+        self.time = 0  # updates so far
+        self.bounds = [population * s // shards for s in range(shards + 1)]
+        self._slices = [slice(a, b) for a, b in zip(self.bounds, self.bounds[1:], strict=False)]
+        self._knobs = [Knobs(*(jnp.asarray(v[s]) for v in knobs)) for s in self._slices]
+        self.learners = [list(asymmetric.init(k.seed, method)) for k in self._knobs]
+        self._rings = [replay.init(s.stop - s.start, capacity, method.replay) for s in self._slices]
+        self._jobs = [Job(s, which) for s in range(shards) for which in _cut(method, -(-cores // shards))]
+        self._pool = ThreadPoolExecutor(len(self._jobs), thread_name_prefix="learner")
+        self._running: list[Future[Metrics]] = []
+        self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
+        self._learn = jax.jit(
+            partial(asymmetric.learn, method=method), static_argnames=("which", "updates"), donate_argnums=0
+        )
+
+    def insert(self, chunk: npt.NDArray[np.float32]) -> None:
+        """Store the steps (P, K, width) that were just collected."""
+        for s, (agents, knobs) in enumerate(zip(self._slices, self._knobs, strict=True)):
+            self._rings[s] = self._insert(self._rings[s], chunk[agents], knobs.shared)
+
+    def start(self, updates: int) -> None:
+        """Begin to update every learner as many times as told; `wait` for it before anything else."""
+        time = jnp.asarray(self.time, jnp.int32)
+        self._running = [self._pool.submit(self._run, job, time, updates) for job in self._jobs]
+        self.time += updates
+
+    def wait(self) -> Metrics:
+        """Until the updates are done; their metrics, (P,) each."""
+        found = [future.result() for future in self._running]
+        self._running = []
+        names = sorted({name for metrics in found for name in metrics})
+        return {name: np.concatenate([metrics[name] for metrics in found if name in metrics]) for name in names}
+
+    def state(self) -> Learners:
+        """Every learner of the whole population, on the host."""
+        shards = [jax.tree.map(lambda x: np.array(x), tuple(learners)) for learners in self.learners]
+        joined: Learners = _join(shards)
+        return joined
+
+    def acting(self) -> Any:
+        """What acts: each gear's actor, then the master, as layers of NumPy arrays, P on every leading axis."""
+        shards = [
+            tuple(
+                jax.tree.map(lambda x: np.array(x), part)
+                for part in (*(gear.params.actor for gear in learners[:-1]), learners[-1].params)  # type: ignore[union-attr]
+            )
+            for learners in self.learners
+        ]
+        return _join(shards)
+
+    def restore(self, state: Learners, time: int) -> None:
+        """Take over a state that `state` gave."""
+        for s, agents in enumerate(self._slices):
+            self.learners[s] = list(jax.tree.map(lambda x, a=agents: jnp.array(x[a]), state))
+        self.time = time
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, job: Job, time: jax.Array, updates: int) -> Metrics:
+        learners = self.learners[job.shard]
+        mine = tuple(learners[number] for number in job.which)
+        new, metrics = self._learn(
+            mine, self._rings[job.shard], self._knobs[job.shard], time, which=job.which, updates=updates
+        )
+        for number, learner in zip(job.which, new, strict=True):
+            learners[number] = learner
+        return dict(jax.device_get(metrics).items())
+
+
+def keep_compiled_programs() -> None:
+    """Let JAX keep what it compiles on disk, so that the next run of the same shapes starts at once."""
+    if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lowgear" / "compiled"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def _shards(population: int, cores: int) -> int:
+    """Into how many equal parts the agents are cut: equal, so that one compiled program serves them all."""
+    return next((s for s in range(cores, population) if population % s == 0), population)
+
+
+def _cut(method: Method, parts: int) -> list[tuple[int, ...]]:
+    """The learners in at most `parts` groups of work as even as may be, the dearest placed first."""
+    last = len(method.gears)
+    work = {
+        g: method.batch * (units**2 + 3 * critic**2)
+        for g, (units, critic) in enumerate(zip(method.gears, method.critic_units, strict=True))
+    }
+    work[last] = method.master_batch * method.master_units**2
+    groups: list[list[int]] = [[] for _ in range(max(1, min(parts, last + 1)))]
+    for number in sorted(work, key=lambda n: -work[n]):
+        min(groups, key=lambda group: sum(work[n] for n in group)).append(number)
+    return [tuple(sorted(group)) for group in groups]
+
+
+def _join(shards: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *parts: np.concatenate(parts), *shards)

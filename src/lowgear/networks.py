@@ -1,0 +1,84 @@
+"""Multilayer perceptrons as plain pytrees: the tanh-Gaussian actor, the twin critics, the master.
+
+A network is a tuple of layers. Functions here see one agent; the population axis is added by `jax.vmap` outside.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
+ACTIVATIONS = {"tanh": jnp.tanh, "relu": jax.nn.relu}
+
+
+class Layer(NamedTuple):
+    """An affine map: `x @ weight + bias`."""
+
+    weight: jax.Array
+    bias: jax.Array
+
+
+Mlp = tuple[Layer, ...]
+
+
+def init_mlp(key: jax.Array, sizes: tuple[int, ...]) -> Mlp:
+    """Layers between consecutive `sizes`, Glorot-uniform weights, biases zero."""
+    layers = []
+    for layer_key, fan_in, fan_out in zip(jax.random.split(key, len(sizes) - 1), sizes[:-1], sizes[1:], strict=True):
+        bound = (6 / (fan_in + fan_out)) ** 0.5
+        weight = jax.random.uniform(layer_key, (fan_in, fan_out), jnp.float32, -bound, bound)
+        layers.append(Layer(weight, jnp.zeros(fan_out, jnp.float32)))
+    return tuple(layers)
+
+
+def mlp(layers: Mlp, x: jax.Array, activation: str) -> jax.Array:
+    """Forward pass; the last layer is linear."""
+    for layer in layers[:-1]:
+        x = ACTIVATIONS[activation](x @ layer.weight + layer.bias)
+    return x @ layers[-1].weight + layers[-1].bias
+
+
+def init_actor(key: jax.Array, obs_dim: int, act_dim: int, units: int) -> Mlp:
+    """Two hidden layers of `units`; the last layer gives mean and log standard deviation side by side."""
+    return init_mlp(key, (obs_dim, units, units, 2 * act_dim))
+
+
+def sample_action(actor: Mlp, observation: jax.Array, noise: jax.Array, activation: str) -> tuple[jax.Array, jax.Array]:
+    """A tanh-squashed Gaussian action (B, act_dim) for standard normal `noise`, and its log density (B,)."""
+    mean, log_std = jnp.split(mlp(actor, observation, activation), 2, axis=-1)
+    log_std = jnp.clip(log_std, LOG_STD_MIN, LOG_STD_MAX)
+    raw = mean + jnp.exp(log_std) * noise
+    # log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2x)), which stays finite for large |x|.
+    log_slope = 2 * (jnp.log(2.0) - raw - jax.nn.softplus(-2 * raw))
+    log_density = -0.5 * noise**2 - log_std - 0.5 * jnp.log(2 * jnp.pi) - log_slope
+    return jnp.tanh(raw), log_density.sum(axis=-1)
+
+
+def init_critics(key: jax.Array, obs_dim: int, act_dim: int, units: int) -> Mlp:
+    """Two critics stacked on the leading axis of every array."""
+    return jax.vmap(lambda k: init_mlp(k, (obs_dim + act_dim, units, units, 1)))(jax.random.split(key, 2))
+
+
+class CriticStyle(NamedTuple):
+    """How the critics compute."""
+
+    activation: str
+    normalise: bool  # layer normalisation, without learned scale, before each activation
+
+
+def critic_values(critics: Mlp, observation: jax.Array, action: jax.Array, style: CriticStyle) -> jax.Array:
+    """Q of both critics, (2, B)."""
+
+    def hidden(x: jax.Array) -> jax.Array:
+        return ACTIVATIONS[style.activation](jax.nn.standardize(x, epsilon=1e-5) if style.normalise else x)
+
+    def one(critic: Mlp) -> jax.Array:
+        first, second, last = critic
+        # Two products instead of one on joined inputs: the actor's gradient then skips the observation's columns.
+        seen, done = first.weight[: observation.shape[-1]], first.weight[observation.shape[-1] :]
+        x = hidden(observation @ seen + action @ done + first.bias)
+        x = hidden(x @ second.weight + second.bias)
+        return (x @ last.weight + last.bias)[..., 0]
+
+    return jax.vmap(one)(critics)

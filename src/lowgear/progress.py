@@ -1,0 +1,112 @@
+"""How a run looks while it goes: a live bar on a terminal, plain lines elsewhere, TensorBoard where it is installed."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+Line = dict[str, Any]
+PLAIN_EVERY_S = 10.0
+
+
+class Display:
+    """Shows steps, speed, return, share of the large gear and the time left; means over the population."""
+
+    def __init__(self, total: int, done: int = 0, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True)
+        self._total, self._first = total, done
+        self._began = self._shown = time.perf_counter()
+        self._status = "starting"
+        self._bar: Progress | None = None
+        if self.console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=self.console,
+            )
+            self._task = self._bar.add_task(self._status, total=total, completed=done)
+            self._bar.start()
+
+    def on_log(self, lines: list[Line]) -> None:
+        """Take up the agents' latest figures."""
+        self._status = describe(lines)
+        if self._bar is None and time.perf_counter() - self._shown >= PLAIN_EVERY_S:
+            self._shown = time.perf_counter()
+            steps = lines[0]["steps"]
+            pace = (steps - self._first) / (time.perf_counter() - self._began)
+            left = (self._total - steps) / max(pace, 1e-9)
+            self.console.print(f"{steps}/{self._total} steps, {self._status}, {left:.0f} s left", highlight=False)
+
+    def on_evaluation(self, lines: list[Line]) -> None:
+        """Say how the controllers scored."""
+        returns = sum(line["return_mean"] for line in lines) / len(lines)
+        shares = sum(line["large_share"] for line in lines) / len(lines)
+        rates = [line["success_rate"] for line in lines if line["success_rate"] is not None]
+        success = f", success {sum(rates) / len(rates):.0%}" if rates else ""
+        self.console.print(
+            f"evaluated at {lines[0]['steps']} steps: return {returns:.1f}{success}, large {shares:.0%}",
+            highlight=False,
+        )
+
+    def on_steps(self, steps: int) -> None:
+        """Move the bar."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=steps, description=self._status)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def describe(lines: list[Line]) -> str:
+    """The population in a few words."""
+    returns = [line["return"] for line in lines if line["return"] is not None]
+    shares = [line["large_share"] for line in lines if line["large_share"] is not None]
+    shown = (
+        f"return {sum(returns) / len(returns):.1f}, large {sum(shares) / len(shares):.0%}" if returns else "return -"
+    )
+    rate = lines[0]["steps_per_second"] * len(lines)
+    return f"{rate:.0f} agent-steps/s, {shown}"
+
+
+class TensorBoard:
+    """Writes every number of the log lines as a scalar, one run for each agent."""
+
+    def __init__(self, directory: Path, agents: int) -> None:
+        from tensorboardX import SummaryWriter
+
+        self._writers = [SummaryWriter(str(directory / f"agent{agent}")) for agent in range(agents)]
+
+    @staticmethod
+    def available() -> bool:
+        """Whether the `tensorboard` extra is installed."""
+        from importlib.util import find_spec
+
+        return find_spec("tensorboardX") is not None
+
+    def on_log(self, lines: list[Line]) -> None:
+        """Training figures."""
+        self._add("train", lines)
+
+    def on_evaluation(self, lines: list[Line]) -> None:
+        """Evaluation figures."""
+        self._add("evaluation", lines)
+
+    def on_steps(self, steps: int) -> None:
+        """Nothing is written between log lines."""
+
+    def close(self) -> None:
+        """Flush to disk."""
+        for writer in self._writers:
+            writer.close()
+
+    def _add(self, group: str, lines: list[Line]) -> None:
+        for line in lines:
+            for name, value in line.items():
+                if isinstance(value, float):
+                    self._writers[line["agent"]].add_scalar(f"{group}/{name}", value, line["steps"])

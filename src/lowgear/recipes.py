@@ -1,0 +1,61 @@
+"""Recipes: every number that changes learning, with the settings of the paper and ours."""
+
+from dataclasses import dataclass, replace
+
+from lowgear.errors import LowgearError
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings of the learners. The defaults are the paper's; see `modern` for what we change and why."""
+
+    name: str = "paper"
+    learning_rate: float = 3e-4  # of every gear's actor, critics and temperature
+    discount: float = 0.99  # of the gears, per step
+    target_rate: float = 0.005  # τ: how fast the target critics follow
+    batch: int = 256  # steps in a gear's batch
+    replay: int = 1_000_000  # steps kept for each agent
+    actor_activation: str = "tanh"
+    critic_activation: str = "tanh"
+    critic_normalise: bool = False  # layer normalisation in the critics
+    critic_units: int | None = None  # hidden width of every gear's critics; None: as wide as the actor
+    random_steps: int = 1_000  # uniformly random actions, and no updates, at the start of a run
+    master_units: int = 32
+    master_learning_rate: float = 1e-3
+    master_discount: float = 0.99
+    discount_by_step: bool = False  # the master's discount follows the steps a pick held, not the picks
+    master_batch: int = 32  # picks in the master's batch
+    master_replay: int = 50_000  # picks kept
+    master_copy_every: int = 500  # updates between copies to the master's target
+    explore_share: float = 0.1  # share of training over which the master's ε falls from 1
+    explore_last: float = 0.02  # the ε it ends with
+    period: int = 5  # steps a pick holds
+    chunk: int = 64  # steps collected, and updates made, at a time; 1 is the paper's own schedule
+
+
+PAPER = Recipe()
+
+# Critics cost nothing at deployment, and wide ones teach narrow gears far better than critics of a gear's own width.
+MODERN = replace(PAPER, name="modern", critic_units=128, critic_activation="relu")
+
+RECIPES = {recipe.name: recipe for recipe in (MODERN, PAPER)}
+
+# Discounts that the modern recipe sets by task.
+MODERN_DISCOUNTS = {
+    "MountainCarContinuous-v0": 0.999,
+    "Swimmer-v3": 0.999,
+    "BipedalWalker-v3": 0.98,
+    "FetchPush-v1": 0.95,
+    "FetchSlide-v1": 0.95,
+    "FetchPickAndPlace-v1": 0.95,
+}
+
+
+def find(name: str, task: str) -> Recipe:
+    """The recipe called `name`, with what it sets for the task."""
+    if name not in RECIPES:
+        raise LowgearError(f"unknown recipe {name!r}: write {' or '.join(RECIPES)}")
+    recipe = RECIPES[name]
+    if name == "modern":
+        recipe = replace(recipe, discount=MODERN_DISCOUNTS.get(task, recipe.discount))
+    return recipe

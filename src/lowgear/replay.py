@@ -1,0 +1,205 @@
+"""One ring of steps for each agent, on the learner's device, and lists of which rows each learner may draw.
+
+A row is one environment step: everything that gears and master learn from is read off it. List g holds the rows that
+gear g learns from, in order of time: all of them where the gears share their experience, its own steps where they do
+not. The last list holds the rows at which a pick of the master ended; the rows of its steps stand just before.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from lowgear.dqn import Picks
+from lowgear.sac import Transitions
+
+
+class Columns(NamedTuple):
+    """Where the parts of a row stand."""
+
+    obs_dim: int
+    act_dim: int
+
+    @property
+    def observation(self) -> slice:
+        """What the agent saw."""
+        return slice(0, self.obs_dim)
+
+    @property
+    def next_observation(self) -> slice:
+        """Where the action led, the true last observation at an episode's end."""
+        return slice(self.obs_dim, 2 * self.obs_dim)
+
+    @property
+    def action(self) -> slice:
+        """What the gear did."""
+        return slice(2 * self.obs_dim, 2 * self.obs_dim + self.act_dim)
+
+    @property
+    def reward(self) -> int:
+        """What the environment paid."""
+        return 2 * self.obs_dim + self.act_dim
+
+    @property
+    def alive(self) -> int:
+        """0 after a real end, else 1: a time limit is no end."""
+        return self.reward + 1
+
+    @property
+    def choice(self) -> int:
+        """What the master had picked: the gear, for one duration."""
+        return self.reward + 2
+
+    @property
+    def age(self) -> int:
+        """How many steps the pick had held after this one, from 1."""
+        return self.reward + 3
+
+    @property
+    def closed(self) -> int:
+        """1 where the pick ended with this step."""
+        return self.reward + 4
+
+    @property
+    def width(self) -> int:
+        """Floats in a row."""
+        return self.reward + 5
+
+
+class Lists(NamedTuple):
+    """Which rows each learner may draw: gears first, then the master. Each list is a ring too."""
+
+    order: jax.Array  # (P, L, capacity) int32: row numbers in order of time
+    start: jax.Array  # (P, L) int32: oldest entry, counted from the run's beginning
+    stop: jax.Array  # (P, L) int32: one past the newest
+
+
+class Replay(NamedTuple):
+    """The rings of P agents; all agents have written equally many rows."""
+
+    rows: jax.Array  # (P, capacity, width) float32
+    lists: Lists
+    written: jax.Array  # () int32: rows so far
+
+
+class ReplaySettings(NamedTuple):
+    """What insertion and drawing need to know besides the rings."""
+
+    columns: Columns
+    gears: int
+    longest_pick: int  # steps
+    master_capacity: int  # picks
+
+
+def init(population: int, capacity: int, settings: ReplaySettings) -> Replay:
+    """Empty rings; `capacity` must be a multiple of the chunks that will be inserted."""
+    lists = settings.gears + 1
+    return Replay(
+        rows=jnp.zeros((population, capacity, settings.columns.width), jnp.float32),
+        lists=Lists(
+            order=jnp.zeros((population, lists, capacity), jnp.int32),
+            start=jnp.zeros((population, lists), jnp.int32),
+            stop=jnp.zeros((population, lists), jnp.int32),
+        ),
+        written=jnp.zeros((), jnp.int32),
+    )
+
+
+def insert(replay: Replay, chunk: jax.Array, shared: jax.Array, settings: ReplaySettings) -> Replay:
+    """Write a chunk (P, K, width) over the oldest rows; `shared` (P,) says whose gears share their experience."""
+    position = replay.written % replay.rows.shape[1]
+
+    def one(rows: jax.Array, lists: Lists, new: jax.Array, share: jax.Array) -> tuple[jax.Array, Lists]:
+        order, start, stop = lists
+        start = start + _evicted(rows, replay.written, position, new.shape[0], share, settings)
+        rows = jax.lax.dynamic_update_slice(rows, new, (position, 0))
+        member = _members(new, share, settings)
+        # A pick whose first step lies before the oldest row ever inserted can't be rebuilt.
+        known = new[:, settings.columns.age] <= replay.written + 1 + jnp.arange(new.shape[0])
+        member = member.at[-1].set(member[-1] & known)
+        slot = (stop[:, None] + jnp.cumsum(member, axis=1) - 1) % order.shape[1]
+        slot = jnp.where(member, slot, order.shape[1])
+        number = position + jnp.arange(new.shape[0], dtype=jnp.int32)
+        order = jax.vmap(lambda o, s: o.at[s].set(number, mode="drop"))(order, slot)
+        stop = stop + member.sum(axis=1, dtype=jnp.int32)
+        start = start.at[-1].max(stop[-1] - settings.master_capacity)
+        return rows, Lists(order, start, stop)
+
+    rows, lists = jax.vmap(one)(replay.rows, replay.lists, chunk, shared)
+    return Replay(rows, lists, replay.written + chunk.shape[1])
+
+
+def draw(lists: Lists, number: int, chance: jax.Array) -> jax.Array:
+    """Rows drawn uniformly from one agent's list `number`, for `chance` uniform in [0, 1)."""
+    order, start, stop = lists.order[number], lists.start[number], lists.stop[number]
+    count = stop - start
+    offset = jnp.minimum((chance * count).astype(jnp.int32), jnp.maximum(count - 1, 0))
+    return order[(start + offset) % order.shape[0]]
+
+
+def transitions(rows: jax.Array, number: jax.Array, discount: jax.Array, columns: Columns) -> Transitions:
+    """The steps in the given rows of one agent's ring."""
+    row = rows[number]
+    return Transitions(
+        observation=row[:, columns.observation],
+        action=row[:, columns.action],
+        reward=row[:, columns.reward],
+        discount=discount * row[:, columns.alive],
+        next_observation=row[:, columns.next_observation],
+    )
+
+
+class PickRows(NamedTuple):
+    """Whole picks read off the ring: reward and duration apart, so that any price can be paid afterwards."""
+
+    picks: Picks  # with the undiscounted sum of rewards, no cost paid, and discount 1 or 0
+    duration: jax.Array  # (B,) int32 steps that really ran
+
+
+def picks(rows: jax.Array, last: jax.Array, settings: ReplaySettings) -> PickRows:
+    """The master's transitions that end in the rows `last` of one agent's ring."""
+    columns, capacity = settings.columns, rows.shape[0]
+    row = rows[last]
+    duration = row[:, columns.age].astype(jnp.int32)
+    first = (last - duration + 1) % capacity
+    offset = jnp.arange(settings.longest_pick)
+    rewards = rows[(first[:, None] + offset) % capacity, columns.reward]
+    earned = jnp.where(offset < duration[:, None], rewards, 0.0).sum(axis=1)
+    return PickRows(
+        Picks(
+            observation=rows[first][:, columns.observation],
+            choice=row[:, columns.choice].astype(jnp.int32),
+            reward=earned,
+            discount=row[:, columns.alive],
+            next_observation=row[:, columns.next_observation],
+        ),
+        duration,
+    )
+
+
+def _members(new: jax.Array, share: jax.Array, settings: ReplaySettings) -> jax.Array:
+    """Which rows belong to which list, (L, rows)."""
+    gear = new[:, settings.columns.choice].astype(jnp.int32) % settings.gears
+    own = gear[None, :] == jnp.arange(settings.gears)[:, None]
+    return jnp.concatenate([own | share, new[None, :, settings.columns.closed] > 0])
+
+
+def _evicted(
+    rows: jax.Array,
+    written: jax.Array,
+    position: jax.Array,
+    size: int,
+    share: jax.Array,
+    settings: ReplaySettings,
+) -> jax.Array:
+    """How many entries each list loses when `size` rows from `position` are overwritten.
+
+    A pick is lost with its first row, and its entry stands at its last one.
+    """
+    capacity = rows.shape[0]
+    offset = jnp.arange(size + settings.longest_pick)
+    old = rows[(position + offset) % capacity]
+    first = offset - old[:, settings.columns.age].astype(jnp.int32) + 1
+    member = _members(old, share, settings)
+    gone = jnp.concatenate([member[:-1] & (offset < size), member[-1:] & (first >= 0) & (first < size)])
+    return jnp.where(written >= capacity, gone.sum(axis=1, dtype=jnp.int32), 0)

@@ -1,0 +1,243 @@
+"""Runs a trained controller with NumPy alone, and keeps it in a file that can't run code.
+
+The same functions drive one policy on a robot, a population while it collects, and hundreds of episodes while it is
+evaluated: every array of `Weights` has a leading axis of P agents, observations are (P, N, obs) for N environments
+each. Importing this module pulls in no JAX.
+"""
+
+import itertools
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from lowgear.errors import LowgearError
+
+FloatArray = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int32]
+BoolArray = npt.NDArray[np.bool_]
+Layers = Sequence[tuple[FloatArray, FloatArray]]  # weight (P, in, out), bias (P, out)
+
+FORMAT = 1
+LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
+
+
+class Weights(NamedTuple):
+    """What acts: the gears' actors, cheapest first, and the master."""
+
+    gears: tuple[Layers, ...]
+    master: Layers
+
+
+def mlp(layers: Layers, x: FloatArray, activation: str) -> FloatArray:
+    """Forward pass of P networks on (P, N, in); the last layer is linear."""
+    for weight, bias in layers[:-1]:
+        x = x @ weight
+        x += bias[:, None, :]
+        x = np.tanh(x, out=x) if activation == "tanh" else np.maximum(x, 0, out=x)
+    weight, bias = layers[-1]
+    x = x @ weight
+    x += bias[:, None, :]
+    return x
+
+
+def act(
+    gears: Sequence[Layers],
+    observation: FloatArray,
+    gear: IntArray,
+    activation: str,
+    noise: FloatArray | None = None,
+) -> FloatArray:
+    """Actions in [-1, 1], (P, N, act), of the gear chosen for each; the mean's, or a sample for standard `noise`."""
+    head: FloatArray | None = None
+    for number, layers in enumerate(gears):
+        chosen = gear == number
+        if not chosen.any():
+            continue
+        out = mlp(layers, observation, activation)
+        head = out if head is None else np.where(chosen[..., None], out, head)
+    assert head is not None, "a gear number is out of range"
+    act_dim = head.shape[-1] // 2
+    mean = head[..., :act_dim]
+    if noise is None:
+        return np.tanh(mean)
+    log_std = np.clip(head[..., act_dim:], LOG_STD_MIN, LOG_STD_MAX)
+    return np.tanh(mean + np.exp(log_std) * noise)
+
+
+class Shifter:
+    """Which gear holds in each of (P, N) environments, and since when."""
+
+    def __init__(self, shape: tuple[int, ...], period: int) -> None:
+        self.period = period
+        self.gear: IntArray = np.zeros(shape, np.int32)
+        self.age: IntArray = np.zeros(shape, np.int32)  # steps the pick has held; 0: a new pick is due
+
+    @property
+    def due(self) -> BoolArray:
+        """Where the master must pick before the next step."""
+        return np.equal(self.age, 0)
+
+    def advance(self, ended: BoolArray) -> BoolArray:
+        """Count a step that was taken; returns where the pick ended with it."""
+        self.age += 1
+        return np.logical_or(self.age >= self.period, ended)
+
+    def release(self, closed: BoolArray) -> None:
+        """Ask for new picks where the old ones ended."""
+        self.age[closed] = 0
+
+
+def boltzmann(values: FloatArray, chance: FloatArray) -> IntArray:
+    """Choices drawn from softmax(values), temperature 1, for `chance` uniform in [0, 1)."""
+    weight = np.exp(values - values.max(axis=-1, keepdims=True))
+    bound = np.cumsum(weight, axis=-1)
+    picked: IntArray = (bound < chance[..., None] * bound[..., -1:]).sum(axis=-1).astype(np.int32)
+    return picked
+
+
+@dataclass(frozen=True)
+class PolicyHeader:
+    """What a policy file says about itself."""
+
+    task: str
+    recipe: str
+    variant: str
+    seed: int
+    cost_coefficient: float
+    steps: int  # environment steps it was trained for
+    obs_dim: int
+    act_dim: int
+    layout: tuple[tuple[str, int], ...]  # (key, size) in the order of the flat observation
+    action_low: tuple[float, ...]
+    action_high: tuple[float, ...]
+    gears: tuple[int, ...]  # hidden widths
+    master_units: int
+    period: int
+    activation: str
+    forced_gear: int | None  # small-only and large-only never ask the master
+    boltzmann: bool  # how the paper evaluates this task
+    hindsight: bool
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One trained controller: its header and its weights, a population of one."""
+
+    header: PolicyHeader
+    weights: Weights
+
+    def save(self, path: str | Path) -> None:
+        """Write the file whole or not at all."""
+        tensors = {}
+        for name, layers in _named(self.weights):
+            for i, (weight, bias) in enumerate(layers):
+                tensors[f"{name}.{i}.weight"] = np.ascontiguousarray(weight[0])
+                tensors[f"{name}.{i}.bias"] = np.ascontiguousarray(bias[0])
+        write_whole(Path(path), save(tensors, {"lowgear": json.dumps(asdict(self.header))}))
+
+
+def load(path: str | Path) -> Policy:
+    """Read a policy file; a damaged or edited one is an error that names what is wrong."""
+    path = Path(path)
+    if not path.is_file():
+        raise LowgearError(f"{path}: no such policy file")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise LowgearError(f"{path} is not a whole safetensors file ({error}); train or copy it again") from None
+    if "lowgear" not in metadata:
+        raise LowgearError(f"{path} is a safetensors file but not a Lowgear policy: its header has no 'lowgear' entry")
+    header = _parse_header(path, metadata["lowgear"])
+    return Policy(header, _build(path, header, tensors))
+
+
+def stack(policies: Sequence[Weights]) -> Weights:
+    """Several agents' weights of the same shapes as one population."""
+
+    def join(parts: Sequence[Layers]) -> Layers:
+        return [
+            (np.concatenate([w for w, _ in layer]), np.concatenate([b for _, b in layer]))
+            for layer in zip(*parts, strict=True)
+        ]
+
+    count = len(policies[0].gears)
+    return Weights(
+        tuple(join([p.gears[g] for p in policies]) for g in range(count)), join([p.master for p in policies])
+    )
+
+
+def take(weights: Weights, agent: int) -> Weights:
+    """One agent of a population, as a population of one."""
+
+    def one(layers: Layers) -> Layers:
+        return [(weight[agent : agent + 1], bias[agent : agent + 1]) for weight, bias in layers]
+
+    return Weights(tuple(one(layers) for layers in weights.gears), one(weights.master))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file's content in one move, so that a reader or a crash never sees half of it."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise LowgearError(
+            f"could not write {path}: {error.strerror}; free some space or choose another place"
+        ) from None
+
+
+def _named(weights: Weights) -> list[tuple[str, Layers]]:
+    return [*((f"gear{g}", layers) for g, layers in enumerate(weights.gears)), ("master", weights.master)]
+
+
+def _parse_header(path: Path, text: str) -> PolicyHeader:
+    try:
+        raw: dict[str, Any] = json.loads(text)
+        version = raw.get("format")
+        if version != FORMAT:
+            raise LowgearError(f"{path} has policy format {version}; this version of Lowgear reads format {FORMAT}")
+        raw["layout"] = tuple((str(key), int(size)) for key, size in raw["layout"])
+        for key in ("action_low", "action_high", "gears"):
+            raw[key] = tuple(raw[key])
+        return PolicyHeader(**{field.name: raw[field.name] for field in fields(PolicyHeader)})
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise LowgearError(f"{path} has a damaged policy header ({error!r}); train or copy it again") from None
+
+
+def _build(path: Path, header: PolicyHeader, tensors: dict[str, Any]) -> Weights:
+    def layers(name: str, sizes: tuple[int, ...]) -> Layers:
+        found = []
+        for i, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
+            weight, bias = tensors.pop(f"{name}.{i}.weight", None), tensors.pop(f"{name}.{i}.bias", None)
+            for part, tensor, shape in (("weight", weight, (fan_in, fan_out)), ("bias", bias, (fan_out,))):
+                if tensor is None or tensor.shape != shape or tensor.dtype != np.float32:
+                    got = "missing" if tensor is None else f"{tensor.dtype} {tensor.shape}"
+                    raise LowgearError(f"{path}: {name}.{i}.{part} should be float32 {shape} but is {got}")
+                if not np.isfinite(tensor).all():
+                    raise LowgearError(f"{path}: {name}.{i}.{part} holds values that are not finite")
+            found.append((weight[None], bias[None]))
+        return found
+
+    gears = tuple(
+        layers(f"gear{g}", (header.obs_dim, units, units, 2 * header.act_dim)) for g, units in enumerate(header.gears)
+    )
+    master = layers("master", (header.obs_dim, header.master_units, header.master_units, len(header.gears)))
+    if tensors:
+        raise LowgearError(f"{path} holds a tensor that its header does not name: {sorted(tensors)[0]}")
+    return Weights(gears, master)

@@ -1,0 +1,349 @@
+"""Collect, learn, log, checkpoint: the only impure loop.
+
+While the learners work on the chunk before, the next one is collected with the weights they had before that: always
+exactly one chunk behind, so a run is reproducible however fast either side is.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lowgear import checkpoint, cost, evaluate
+from lowgear.asymmetric import Knobs, Method
+from lowgear.checkpoint import Checkpoints, RunDirectory
+from lowgear.collect import Behaviour, Collector, Episode
+from lowgear.config import RunConfig
+from lowgear.dqn import DqnSettings
+from lowgear.envs.protocol import BatchEnv, EnvSpec
+from lowgear.errors import LowgearError
+from lowgear.learner import Learner
+from lowgear.networks import CriticStyle
+from lowgear.replay import Columns, ReplaySettings
+from lowgear.runtime import Policy, PolicyHeader, Weights, take
+from lowgear.sac import SacSettings
+
+EVALUATION_SEED = 20_000
+MakeEnv = Callable[[int], BatchEnv]
+Line = dict[str, Any]
+
+
+class Listener(Protocol):
+    """Hears how a run goes: a progress display, a TensorBoard writer, a person's callback."""
+
+    def on_log(self, lines: list[Line]) -> None:
+        """One line for each agent: its training so far."""
+
+    def on_evaluation(self, lines: list[Line]) -> None:
+        """One line for each agent: how its controller scored."""
+
+    def on_steps(self, steps: int) -> bool | None:
+        """After each chunk; False ends the run early."""
+
+
+@dataclass
+class Interval:
+    """What happened to one agent since the last log line."""
+
+    episodes: list[Episode]
+    last: Episode | None = None  # of earlier intervals, shown until a new one ends
+
+
+class Training:
+    """A population under training. `run` goes on until the configured steps, or until a listener says stop."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        env: BatchEnv,
+        make_env: MakeEnv | None,
+        directory: RunDirectory | None = None,
+    ) -> None:
+        self.config, self.spec = config, env.spec
+        self.method = method_of(config, env.spec)
+        self.learner = Learner(self.method, knobs_of(config), config.capacity)
+        self.collector = Collector(env, behaviour_of(config))
+        self.weights = weights_of(self.learner)
+        self.best = [-np.inf] * len(config.agents)
+        self.last_evaluation: list[Line] = []
+        self._make_env, self._directory = make_env, directory
+        self._checkpoints: Checkpoints | None = None
+        self._pending: npt.NDArray[np.float32] | None = None
+        self._intervals = [Interval([]) for _ in config.agents]
+        self._listeners: list[Listener] = []
+        self._metrics: dict[str, npt.NDArray[np.float32]] = {}
+        self._clock = (time.perf_counter(), 0)
+        if directory is not None:
+            mark = directory.read_mark()
+            if mark is not None:
+                self._resume(directory, mark)
+            elif directory.metrics.exists():
+                directory.metrics.unlink()  # a run killed before its first checkpoint starts over
+            self._checkpoints = Checkpoints(directory, config, mark)
+
+    def run(self, listeners: list[Listener] | None = None) -> None:
+        """Train to the end, keeping the last policies whatever happens."""
+        self._listeners = listeners or []
+        self._clock = (time.perf_counter(), self.collector.steps)
+        try:
+            while self.collector.steps < self.config.steps:
+                self._chunk()
+                if any(listener.on_steps(self.collector.steps) is False for listener in self._listeners):
+                    break
+            self._learn_pending()
+            self._finish_learning()
+            self.save_policies()
+        finally:
+            if self._checkpoints is not None:
+                self._checkpoints.close()
+
+    def policy(self, agent: int) -> Policy:
+        """An agent's controller as it stands."""
+        return Policy(header_of(self.config, self.spec, agent, self.collector.steps), take(self.weights, agent))
+
+    def save_policies(self) -> None:
+        """Write every agent's last policy."""
+        if self._directory is not None:
+            for agent in range(len(self.config.agents)):
+                self.policy(agent).save(self._directory.policy(agent))
+
+    def close(self) -> None:
+        """End the learner's threads and the environments."""
+        self.learner.close()
+        self.collector.env.close()
+
+    def _chunk(self) -> None:
+        """One round: learn from the chunk before, meanwhile collect the next."""
+        config, size = self.config, self.config.recipe.chunk
+        after = self.collector.steps + size
+        at_checkpoint = self._checkpoints is not None and after % config.checkpoint_every == 0
+        learning = self._learn_pending()
+        chunk, episodes = self.collector.collect(self.weights, size, last=at_checkpoint)
+        if learning:
+            self._finish_learning()
+        self._pending = chunk
+        for episode in episodes:
+            self._intervals[episode.agent].episodes.append(episode)
+        if self._checkpoints is not None:
+            self._checkpoints.append(chunk)
+        if after % config.log_every == 0 or after == config.steps:
+            self._log()
+        if config.evaluate_every and (after % config.evaluate_every == 0 or after == config.steps):
+            self._evaluate()
+        if at_checkpoint and after < config.steps:
+            self._commit()
+
+    def _learn_pending(self) -> bool:
+        if self._pending is None:
+            return False
+        self.learner.insert(self._pending)
+        self._pending = None
+        if self.collector.steps < self.config.recipe.random_steps:
+            return False
+        self.learner.start(self.config.recipe.chunk)
+        return True
+
+    def _finish_learning(self) -> None:
+        metrics = self.learner.wait()
+        if not metrics:
+            return
+        self._metrics = metrics
+        for name, value in metrics.items():
+            if not np.isfinite(value).all():
+                agent = int(np.flatnonzero(~np.isfinite(value))[0])
+                raise LowgearError(
+                    f"agent {agent} diverged at {self.collector.steps} steps ({name} is {value[agent]}): "
+                    "lower its learning rate"
+                )
+        self.weights = weights_of(self.learner)
+
+    def _log(self) -> None:
+        now, (then, steps_then) = time.perf_counter(), self._clock
+        rate = (self.collector.steps - steps_then) / max(now - then, 1e-9)
+        self._clock = (now, self.collector.steps)
+        lines = []
+        for agent, interval in enumerate(self._intervals):
+            ended = interval.episodes or ([interval.last] if interval.last else [])
+            line = self._line("train", agent) | {
+                "steps_per_second": rate,
+                "episodes": len(interval.episodes),
+                "return": float(np.mean([e.episode_return for e in ended])) if ended else None,
+                "large_share": float(np.mean([e.large_share for e in ended])) if ended else None,
+                "success": float(np.mean([e.success for e in ended]))
+                if ended and ended[0].success is not None
+                else None,
+            }
+            lines.append(line | {name: float(value[agent]) for name, value in self._metrics.items()})
+            self._intervals[agent] = Interval([], ended[-1] if ended else None)
+        self._write(lines)
+        for listener in self._listeners:
+            listener.on_log(lines)
+
+    def _evaluate(self) -> None:
+        """Score every controller; the best by return minus cost paid, as the master is paid, is kept."""
+        if self._make_env is None:
+            return
+        config, count = self.config, len(self.config.agents)
+        episodes = config.evaluate_episodes
+        forced = self.collector.behaviour.forced_gear
+        master = "boltzmann" if config.boltzmann else "greedy"
+        env = self._make_env(count * evaluate.slots_for(count, episodes))
+        players = evaluate.Players(self.weights, forced, config.recipe.period, config.recipe.actor_activation, master)
+        played = evaluate.play(players, env, episodes, EVALUATION_SEED)
+        env.close()
+        sizes = evaluate.Sizes(self.spec.obs_dim, self.spec.act_dim, config.gears, config.recipe.master_units)
+        costs = np.asarray(self.method.gear_costs)
+        lines = []
+        for agent, settings in enumerate(config.agents):
+            found = evaluate.summarise(played, agent, sizes)
+            paid = settings.cost_coefficient * float((played.gear_steps[agent] @ costs).mean())
+            score = found["return_mean"] - paid
+            if self._directory is not None and score > self.best[agent]:
+                self.policy(agent).save(self._directory.policy(agent, best=True))
+            self.best[agent] = max(score, self.best[agent])
+            lines.append(self._line("evaluation", agent) | found)
+        self._write(lines)
+        self.last_evaluation = lines
+        for listener in self._listeners:
+            listener.on_evaluation(lines)
+
+    def _line(self, kind: str, agent: int) -> Line:
+        settings = self.config.agents[agent]
+        return {
+            "kind": kind,
+            "steps": self.collector.steps,
+            "agent": agent,
+            "variant": settings.variant,
+            "seed": settings.seed,
+            "cost_coefficient": settings.cost_coefficient,
+        }
+
+    def _write(self, lines: list[Line]) -> None:
+        if self._directory is None:
+            return
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        try:
+            with self._directory.metrics.open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise LowgearError(f"could not write {self._directory.metrics}: {error.strerror}") from None
+
+    def _commit(self) -> None:
+        """Checkpoint, and open new episodes: environments can't be saved, so an unbroken run starts afresh too."""
+        assert self._checkpoints is not None
+        assert self._directory is not None
+        size = self._directory.metrics.stat().st_size if self._directory.metrics.exists() else 0
+        self._checkpoints.commit(
+            self.collector.steps, self.learner.time, size, [float(b) for b in self.best], self.learner.state()
+        )
+        self.save_policies()
+        self._restart(self._checkpoints.number)
+
+    def _restart(self, number: int) -> None:
+        self.collector.restart(number)
+        self._intervals = [Interval([]) for _ in self.config.agents]
+
+    def _resume(self, directory: RunDirectory, mark: checkpoint.Mark) -> None:
+        population, chunk = len(self.config.agents), self.config.recipe.chunk
+        self.learner.restore(checkpoint.read_state(directory, mark, self.learner.state()), mark.updates)
+        self.weights = weights_of(self.learner)
+        for rows in checkpoint.read_rows(directory, mark, population, chunk, self.collector.columns.width):
+            if self._pending is not None:
+                self.learner.insert(self._pending)
+            self._pending = rows
+        self.collector.steps = mark.steps
+        self._restart(mark.number)
+        self.best = list(mark.best)
+        if directory.metrics.exists():
+            with directory.metrics.open("r+b") as file:
+                file.truncate(mark.metrics_bytes)
+
+
+def method_of(config: RunConfig, spec: EnvSpec) -> Method:
+    """The static side of the program that trains a run."""
+    recipe = config.recipe
+    return Method(
+        obs_dim=spec.obs_dim,
+        act_dim=spec.act_dim,
+        gears=config.gears,
+        critic_units=config.critic_units,
+        gear_costs=cost.gear_costs(spec.obs_dim, spec.act_dim, config.gears),
+        master_units=recipe.master_units,
+        batch=recipe.batch,
+        master_batch=recipe.master_batch,
+        discount_by_step=recipe.discount_by_step,
+        sac=SacSettings(
+            recipe.actor_activation,
+            CriticStyle(recipe.critic_activation, recipe.critic_normalise),
+            recipe.target_rate,
+            -float(spec.act_dim),
+        ),
+        dqn=DqnSettings(recipe.actor_activation, recipe.master_copy_every),
+        replay=ReplaySettings(
+            Columns(spec.obs_dim, spec.act_dim), len(config.gears), recipe.period, recipe.master_replay
+        ),
+    )
+
+
+def knobs_of(config: RunConfig) -> Knobs:
+    """What differs between the agents, as arrays."""
+    agents, recipe = config.agents, config.recipe
+    return Knobs(
+        seed=np.array([a.seed for a in agents], np.uint32),
+        cost_coefficient=np.array([a.cost_coefficient for a in agents], np.float32),
+        discount=np.array([a.discount for a in agents], np.float32),
+        master_discount=np.full(len(agents), recipe.master_discount, np.float32),
+        learning_rate=np.array([a.learning_rate for a in agents], np.float32),
+        master_learning_rate=np.full(len(agents), recipe.master_learning_rate, np.float32),
+        shared=np.array([a.variant != "separate-buffers" for a in agents]),
+    )
+
+
+def behaviour_of(config: RunConfig) -> Behaviour:
+    """How the agents act while they train."""
+    recipe = config.recipe
+    forced = [agent.forced_gear(len(config.gears)) for agent in config.agents]
+    return Behaviour(
+        period=recipe.period,
+        activation=recipe.actor_activation,
+        forced_gear=np.array([-1 if gear is None else gear for gear in forced], np.int32),
+        seeds=tuple(agent.seed for agent in config.agents),
+        random_steps=recipe.random_steps,
+        explore_steps=recipe.explore_share * config.steps,
+        explore_last=recipe.explore_last,
+    )
+
+
+def header_of(config: RunConfig, spec: EnvSpec, agent: int, steps: int) -> PolicyHeader:
+    """What an agent's policy file says about itself."""
+    settings = config.agents[agent]
+    return PolicyHeader(
+        task=config.task,
+        recipe=config.recipe.name,
+        variant=settings.variant,
+        seed=settings.seed,
+        cost_coefficient=settings.cost_coefficient,
+        steps=steps,
+        obs_dim=spec.obs_dim,
+        act_dim=spec.act_dim,
+        layout=spec.layout,
+        action_low=spec.action_low,
+        action_high=spec.action_high,
+        gears=config.gears,
+        master_units=config.recipe.master_units,
+        period=config.recipe.period,
+        activation=config.recipe.actor_activation,
+        forced_gear=settings.forced_gear(len(config.gears)),
+        boltzmann=config.boltzmann,
+        hindsight=config.hindsight,
+    )
+
+
+def weights_of(learner: Learner) -> Weights:
+    """What acts, out of what learns."""
+    *gears, master = learner.acting()
+    return Weights(tuple(gears), master)

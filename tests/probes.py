@@ -1,0 +1,62 @@
+"""Environments with known answers."""
+
+import gymnasium
+import numpy as np
+
+from lowgear.envs.protocol import EnvSpec, Step
+
+
+class Wave(gymnasium.Env):
+    """Pays for following sin(5x) of the position seen; a gear of one unit can't, one of 32 can. 20 steps long."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Box(-2, 2, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002
+        super().reset(seed=seed)
+        self._step = 0
+        return self._look(), {}
+
+    def step(self, action):
+        wanted = np.sin(5 * self._x)
+        self._step += 1
+        reward = 1 - float(abs(action[0] / 2 - wanted))
+        return self._look(), reward, False, self._step >= 20, {}
+
+    def _look(self):
+        self._x = self.np_random.uniform(-1, 1)
+        return np.array([self._x], np.float32)
+
+
+class Counting:
+    """A batch whose environment i has episodes of `lengths[i]` steps and pays the step's number; obs is [i, step].
+
+    Even environments end for real, odd ones by a time limit.
+    """
+
+    def __init__(self, lengths):
+        self.lengths = np.array(lengths)
+        self.num_envs = len(lengths)
+        self.spec = EnvSpec("counting", 2, 1, (("", 2),), None, (-1.0,), (1.0,))
+
+    def reset(self, seeds):
+        assert len(seeds) == self.num_envs
+        self.seeds = list(seeds)
+        self.step_number = np.zeros(self.num_envs, int)
+        return self._observe()
+
+    def step(self, actions):
+        assert actions.shape == (self.num_envs, 1)
+        self.step_number += 1
+        reward = self.step_number.astype(np.float32)
+        last = self._observe()
+        ended = self.step_number >= self.lengths
+        self.step_number[ended] = 0
+        even = np.arange(self.num_envs) % 2 == 0
+        return Step(self._observe(), reward, ended & even, ended & ~even, last, None)
+
+    def close(self):
+        pass
+
+    def _observe(self):
+        return np.stack([np.arange(self.num_envs), self.step_number], axis=1).astype(np.float32)

@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+
+from lowgear.collect import Behaviour, Collector
+from lowgear.runtime import Weights
+from tests.probes import Counting
+
+GEARS = 2
+
+
+def weights(population, rng):
+    def layers(*sizes):
+        return [
+            (
+                rng.normal(size=(population, a, b)).astype(np.float32),
+                rng.normal(size=(population, b)).astype(np.float32),
+            )
+            for a, b in zip(sizes, sizes[1:], strict=False)
+        ]
+
+    return Weights(tuple(layers(2, 4, 4, 2) for _ in range(GEARS)), layers(2, 4, 4, GEARS))
+
+
+def behaviour(seeds, forced=None, random_steps=0, explore_steps=0.0):
+    return Behaviour(
+        period=5,
+        activation="tanh",
+        forced_gear=np.array(forced or [-1] * len(seeds), np.int32),
+        seeds=tuple(seeds),
+        random_steps=random_steps,
+        explore_steps=explore_steps,
+        explore_last=0.0,
+    )
+
+
+def collect(lengths, seeds, chunks, **options):
+    collector = Collector(Counting(lengths), behaviour(seeds, **options))
+    policies = weights(1, np.random.default_rng(0))
+    stacked = Weights(
+        tuple([(np.repeat(w, len(seeds), 0), np.repeat(b, len(seeds), 0)) for w, b in g] for g in policies.gears),
+        [(np.repeat(w, len(seeds), 0), np.repeat(b, len(seeds), 0)) for w, b in policies.master],
+    )
+    found = [collector.collect(stacked, 16) for _ in range(chunks)]
+    rows = np.concatenate([rows for rows, _ in found], axis=1)
+    return collector.columns, rows, [episode for _, episodes in found for episode in episodes]
+
+
+def test_rows_tell_what_happened():
+    columns, rows, episodes = collect([7, 12], [0, 1], 2)
+    first = rows[0]  # episodes of 7 steps that end for real
+    assert first[:, columns.reward].tolist()[:8] == [1, 2, 3, 4, 5, 6, 7, 1]
+    assert first[:, columns.alive].tolist()[:8] == [1, 1, 1, 1, 1, 1, 0, 1]
+    assert first[6, columns.next_observation].tolist() == [0, 7]  # the true last observation
+    assert first[7, columns.observation].tolist() == [0, 0]  # the next episode's first
+    assert (rows[1][:, columns.alive] == 1).all()  # a time limit is no end
+    assert [e.episode_return for e in episodes if e.agent == 0][:2] == [28.0, 28.0]
+    assert [e.length for e in episodes if e.agent == 1] == [12, 12]
+    assert (np.abs(rows[..., columns.action]) <= 1).all()
+
+
+def test_picks_hold_for_the_period_and_end_with_the_episode():
+    columns, rows, _ = collect([7, 12], [0, 1], 2)
+    assert rows[0][:14, columns.age].tolist() == [1, 2, 3, 4, 5, 1, 2] * 2
+    assert rows[0][:14, columns.closed].tolist() == [0, 0, 0, 0, 1, 0, 1] * 2
+    assert rows[1][:12, columns.age].tolist() == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2]
+    for agent in rows:
+        starts = np.flatnonzero(agent[:, columns.age] == 1)
+        for start, stop in zip(starts, [*starts[1:], len(agent)], strict=True):
+            assert len(set(agent[start:stop, columns.choice])) == 1
+
+
+def test_forced_gears_never_ask_the_master():
+    columns, rows, episodes = collect([7, 7, 9], [0, 1, 2], 2, forced=[0, 1, -1])
+    assert (rows[0][:, columns.choice] == 0).all()
+    assert (rows[1][:, columns.choice] == 1).all()
+    assert {e.large_share for e in episodes if e.agent == 0} == {0.0}
+    assert {e.large_share for e in episodes if e.agent == 1} == {1.0}
+
+
+def test_an_agent_acts_the_same_alone_and_in_company():
+    columns, company, _ = collect([9, 9, 9], [5, 6, 7], 3, explore_steps=40.0)
+    # Environment 0 of each batch sees the same observations, so agent 5 can be compared row by row.
+    _, alone, _ = collect([9], [5], 3, explore_steps=40.0)
+    np.testing.assert_array_equal(company[0], alone[0])
+    assert not np.array_equal(company[0][:, columns.action], company[1][:, columns.action])
+
+
+def test_exploration_falls_and_random_steps_are_uniform():
+    columns, rows, _ = collect([1000] * 4, range(4), 40, random_steps=480, explore_steps=320.0)
+    early, late = rows[:, :160, columns.choice], rows[:, 400:, columns.choice]
+    assert 0.3 < early.mean() < 0.7  # ε near 1: both gears
+    assert all(len(set(agent)) == 1 for agent in late[:, 100:])  # no exploration, constant greedy master
+    random_actions = rows[:, :480, columns.action].ravel()
+    assert abs(random_actions.mean()) < 0.1
+    assert random_actions.std() == pytest.approx(3**-0.5, abs=0.05)
+
+
+def test_restart_closes_the_open_pick_and_opens_new_episodes():
+    collector = Collector(Counting([50]), behaviour([3]))
+    before = collector.env.seeds
+    policy = weights(1, np.random.default_rng(0))
+    rows, _ = collector.collect(policy, 8, last=True)
+    assert rows[0, -1, collector.columns.closed] == 1
+    assert rows[0, -1, collector.columns.alive] == 1  # cut short, not ended
+    collector.restart(1)
+    assert collector.env.seeds != before
+    rows, _ = collector.collect(policy, 8)
+    assert rows[0, 0, collector.columns.observation].tolist() == [0, 0]
+    assert rows[0, 0, collector.columns.age] == 1
