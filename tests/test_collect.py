@@ -21,13 +21,14 @@ def weights(population, rng):
     return Weights(tuple(layers(2, 4, 4, 2) for _ in range(GEARS)), layers(2, 4, 4, GEARS))
 
 
-def behaviour(seeds, forced=None, random_steps=0, explore_steps=0.0):
+def behaviour(seeds, forced=None, random_steps=0, explore_steps=0.0, noise_hold=1):
     return Behaviour(
         period=5,
         activation="tanh",
         forced_gear=np.array(forced or [-1] * len(seeds), np.int32),
         seeds=tuple(seeds),
         random_steps=random_steps,
+        noise_hold=noise_hold,
         explore_steps=explore_steps,
         explore_last=0.0,
     )
@@ -107,3 +108,10 @@ def test_restart_closes_the_open_pick_and_opens_new_episodes():
     rows, _ = collector.collect(policy, 8)
     assert rows[0, 0, collector.columns.observation].tolist() == [0, 0]
     assert rows[0, 0, collector.columns.age] == 1
+
+
+def test_noise_holds():
+    columns, rows, _ = collect([1000] * 2, range(2), 4, random_steps=64, noise_hold=8)
+    actions = rows[..., columns.action].reshape(2, -1, 8)
+    assert (actions == actions[..., :1]).all()
+    assert len(np.unique(actions[..., 0])) == actions[..., 0].size

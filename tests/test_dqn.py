@@ -13,6 +13,8 @@ from lowgear.networks import Layer, mlp
 
 SETTINGS = DqnSettings("tanh", 3)
 update = jax.jit(dqn.update, static_argnames="settings")
+squared_error = jax.jit(dqn.squared_error, static_argnames="activation")
+gradient = jax.jit(jax.grad(dqn.squared_error, has_aux=True), static_argnames="activation")
 
 
 def table(values) -> tuple[Layer, ...]:
@@ -48,7 +50,7 @@ def test_online_network_picks_and_target_network_values() -> None:
         next_observation=one_hot([1, 0, 1, 1]),
     )
     with jax.numpy_dtype_promotion("strict"):
-        loss, value = dqn.squared_error(params, target, batch, "relu")
+        loss, value = squared_error(params, target, batch, "relu")
     # Online prefers 1 in state 0 and 0 in state 1; the target values these at 5 and 7, its own best at 10 and 20.
     goals = np.array([0.5 + 0.9 * 7, -1 + 0.5 * 5, 2.0, 0.9 * 7])
     assert loss == pytest.approx(np.mean((np.array([1, 3, 2, 4]) - goals) ** 2), rel=1e-6)
@@ -67,22 +69,22 @@ def test_gradient_is_that_of_the_chosen_values_alone() -> None:
         values = mlp(params, batch.observation, "tanh")
         return jnp.mean((values[jnp.arange(8), batch.choice] - goal) ** 2)
 
-    found = jax.grad(dqn.squared_error, has_aux=True)(state.params, state.target, batch, "tanh")[0]
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), found, jax.grad(plain)(state.params))
+    found = gradient(state.params, state.target, batch, "tanh")[0]
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), found, jax.jit(jax.grad(plain))(state.params))
 
 
 def test_what_follows_a_real_end_does_not_matter() -> None:
     state, batch = dqn.init(jax.random.key(0), 4, 3, 5), random_batch()
     moved = batch._replace(next_observation=jnp.where(batch.discount[:, None] == 0, 9.0, batch.next_observation))
     assert not np.array_equal(moved.next_observation, batch.next_observation)
-    losses = [dqn.squared_error(state.params, state.target, b, "tanh")[0] for b in (batch, moved)]
+    losses = [squared_error(state.params, state.target, b, "tanh")[0] for b in (batch, moved)]
     assert losses[0] == losses[1]
 
 
 def test_first_adam_step_has_the_size_of_the_learning_rate() -> None:
     state, batch, rate = dqn.init(jax.random.key(0), 4, 3, 5), random_batch(), jnp.float32(1e-3)
     new_state, _ = update(state, batch, rate, SETTINGS)
-    grads = jax.grad(dqn.squared_error, has_aux=True)(state.params, state.target, batch, "tanh")[0]
+    grads = gradient(state.params, state.target, batch, "tanh")[0]
     for new, old, grad in zip(*map(jax.tree.leaves, (new_state.params, state.params, grads)), strict=True):
         felt = np.abs(grad) > 1e-4
         assert felt.any()
@@ -108,7 +110,7 @@ def test_loss_promotes_no_rank() -> None:
     )
     batch = Picks(one_hot([0, 1]), jnp.zeros(2, jnp.int32), jnp.ones(2), jnp.ones(2), one_hot([1, 0]))
     with jax.numpy_rank_promotion("raise"):
-        loss, value = dqn.squared_error(params, target, batch, "relu")
+        loss, value = squared_error(params, target, batch, "relu")
     assert loss.shape == value.shape == ()
 
 

@@ -150,7 +150,7 @@ def test_a_full_disk_is_an_error_and_the_run_goes_on_later(tmp_path):
     options = ["--recipe", "paper", "--steps", "2048", "--gears", "2,4", "--evaluate-every", "0"]
     command = [sys.executable, "-m", "lowgear", "train", "cartpole-swingup", *options, "--checkpoint-every", "512"]
     limited = (
-        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000));"
+        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000));"
         f"sys.argv = {['lowgear', *command[3:], '--out', str(path)]!r}; runpy.run_module('lowgear', run_name='__main__')"
     )
     environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
@@ -197,6 +197,9 @@ def test_time_limits_are_bootstrapped_and_ends_are_not():
     """Rewards of 1 for ever: a critic that sees a time limit values on, one that sees an end does not."""
 
     class Ones(Counting):
+        def _observe(self):
+            return np.ones((self.num_envs, 2), np.float32)
+
         def step(self, actions):
             step = super().step(actions)
             return step._replace(reward=np.ones(self.num_envs, np.float32))
@@ -209,20 +212,20 @@ def test_time_limits_are_bootstrapped_and_ends_are_not():
         seeds=(0, 1),
         discounts=(0.9,),
         learning_rates=(3e-3,),
-        overrides={"batch": 64, "critic_units": 32},
+        overrides={"batch": 64, "critic_units": 32, "target_rate": 0.05},
         evaluate_every=0,
     )
     values = []
 
     class Keep(StopAt):
         def on_log(self, lines):
-            values.append([line["learner1_value"] for line in lines])
+            values.append([line.get("gear1_value") for line in lines])
 
     training = Training(config, Ones([2, 2]), None)
     training.run([Keep(10**9)])
     ended, limited = values[-1]
     assert limited == pytest.approx(10, abs=2.5)  # 1 / (1 - 0.9), plus some entropy
-    assert ended < 4  # 1 + 0.9 at the first step, 1 at the last
+    assert ended < 3.5  # every other step is a last one: v = 1 + 0.9 · v / 2, about 1.8
 
 
 def test_the_master_learns_when_the_large_gear_is_worth_its_price():

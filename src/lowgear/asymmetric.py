@@ -83,7 +83,11 @@ def learn(
         results = [
             _update(number, state, rows, lists, knobs, now, method) for number, state in zip(which, states, strict=True)
         ]
-        metrics = {f"learner{n}_{k}": v for n, (_, found) in zip(which, results, strict=True) for k, v in found.items()}
+        metrics = {
+            f"{learner_name(number, method)}_{name}": value
+            for number, (_, found) in zip(which, results, strict=True)
+            for name, value in found.items()
+        }
         return tuple(state for state, _ in results), metrics
 
     def body(states: Learners, now: jax.Array) -> tuple[Learners, Metrics]:
@@ -97,6 +101,11 @@ def learn(
         _keep(ready[:, number], new, old) for number, new, old in zip(which, new_learners, learners, strict=True)
     )
     return kept, jax.tree.map(lambda m: m.mean(axis=0), metrics)
+
+
+def learner_name(number: int, method: Method) -> str:
+    """What a learner is called in metrics."""
+    return f"gear{number}" if number < len(method.gears) else "master"
 
 
 def pay(rows: replay.PickRows, coefficient: jax.Array, discount: jax.Array, method: Method) -> Picks:

@@ -11,6 +11,7 @@ the whole ring. The rings are rebuilt from these rows. A file counts only once l
 killed at any moment is found as its last checkpoint left it.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -161,7 +162,8 @@ class Checkpoints:
         finally:
             self._pool.shutdown()
             if self._file is not None:
-                self._file.close()
+                with contextlib.suppress(OSError):  # no checkpoint names this file
+                    self._file.close()
 
     def _write(self, mark: Mark, file: IO[bytes] | None, state: Any) -> None:
         try:

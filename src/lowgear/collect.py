@@ -34,6 +34,7 @@ class Behaviour(NamedTuple):
     forced_gear: npt.NDArray[np.int32]  # (P,): -1 where the master picks
     seeds: tuple[int, ...]  # of each agent
     random_steps: int
+    noise_hold: int  # steps that a draw of action noise holds
     explore_steps: float  # over which the master's ε falls from 1
     explore_last: float
 
@@ -123,13 +124,15 @@ class Collector:
             gear=np.empty(shape[:2], np.int64),
             action=np.empty(shape, np.float32),
         )
+        hold = self.behaviour.noise_hold
+        draws = (-(-steps // hold), shape[2])
         for agent, seed in enumerate(self.behaviour.seeds):
             generator = np.random.Generator(np.random.Philox(key=np.array([seed, self.steps], np.uint64)))
-            chances.noise[agent] = generator.standard_normal(shape[1:], np.float32)
+            chances.noise[agent] = generator.standard_normal(draws, np.float32).repeat(hold, axis=0)[:steps]
             chances.explore[agent] = generator.random(steps, np.float32)
             chances.gear[agent] = generator.integers(0, 2**31, steps)
             if self.steps < self.behaviour.random_steps:
-                chances.action[agent] = generator.uniform(-1, 1, shape[1:])
+                chances.action[agent] = generator.uniform(-1, 1, draws).repeat(hold, axis=0)[:steps]
         return chances
 
     def _finished(self, ended: npt.NDArray[np.bool_], has_success: bool) -> list[Episode]:

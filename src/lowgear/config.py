@@ -172,6 +172,7 @@ def _check_recipe(recipe: Recipe) -> None:
         "master_batch",
         "master_replay",
         "master_copy_every",
+        "noise_hold",
         "period",
         "chunk",
     ):

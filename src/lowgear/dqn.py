@@ -54,7 +54,7 @@ def update(state: DqnState, batch: Picks, learning_rate: jax.Array, settings: Dq
     updates = state.updates + 1
     due = updates % settings.target_copy_every == 0
     target = jax.tree.map(lambda t, p: jnp.where(due, p, t), state.target, params)
-    return DqnState(params, target, adam, updates), {"master_loss": loss, "master_value": value}
+    return DqnState(params, target, adam, updates), {"loss": loss, "value": value}
 
 
 def squared_error(params: Mlp, target: Mlp, batch: Picks, activation: str) -> tuple[jax.Array, jax.Array]:

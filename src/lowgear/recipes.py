@@ -20,6 +20,7 @@ class Recipe:
     critic_normalise: bool = False  # layer normalisation in the critics
     critic_units: int | None = None  # hidden width of every gear's critics; None: as wide as the actor
     random_steps: int = 1_000  # uniformly random actions, and no updates, at the start of a run
+    noise_hold: int = 1  # steps that a draw of action noise holds: longer reaches farther where control is slow
     master_units: int = 32
     master_learning_rate: float = 1e-3
     master_discount: float = 0.99

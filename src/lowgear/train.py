@@ -313,6 +313,7 @@ def behaviour_of(config: RunConfig) -> Behaviour:
         forced_gear=np.array([-1 if gear is None else gear for gear in forced], np.int32),
         seeds=tuple(agent.seed for agent in config.agents),
         random_steps=recipe.random_steps,
+        noise_hold=recipe.noise_hold,
         explore_steps=recipe.explore_share * config.steps,
         explore_last=recipe.explore_last,
     )

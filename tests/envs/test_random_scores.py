@@ -14,14 +14,8 @@ from lowgear import envs
 from lowgear.tasks import find, published_tasks
 
 AUTHORS_EPISODES = 100
-EPISODES = {"Fetch": 512, "Walker2d": 2048, "BipedalWalker": 256, "Ant": 256, "finger": 256, "hopper": 256}
+EPISODES = {"Fetch": 512, "Walker2d": 2048, "BipedalWalker": 256, "Ant": 256, "hopper": 256}
 QUICK = ["MountainCarContinuous-v0", "HalfCheetah-v3", "Swimmer-v3", "Walker2d-v3"]
-
-SOFT_FINGER = pytest.mark.xfail(
-    strict=True,
-    reason="EnvPool 1.2.5 carries MuJoCo 3.6.0, whose finger hardly pushes the spinner: a random policy "
-    "gets 0.1; with MuJoCo 2.3.7, 3.3.7 and 3.7.0 to 3.17.0 it gets 0.6, also through dm_control",
-)
 
 
 def random_scores(name: str, episodes: int, seed: int = 0) -> np.ndarray:
@@ -46,11 +40,16 @@ def random_scores(name: str, episodes: int, seed: int = 0) -> np.ndarray:
     return np.array([score for row in scores for score in row[:each]])
 
 
-def deviation(name: str, published: float, episodes: int) -> float:
+def errors_apart(scores: np.ndarray, published: float, authors_episodes: int) -> float:
     """How many standard errors of the difference lie between our mean and the authors'."""
+    error = scores.std(ddof=1) * math.sqrt(1 / len(scores) + 1 / authors_episodes)
+    return float((scores.mean() - published) / error)
+
+
+def deviation(name: str, published: float, episodes: int) -> float:
+    """`errors_apart` of a new sample."""
     scores = random_scores(name, episodes)
-    error = scores.std(ddof=1) * math.sqrt(1 / len(scores) + 1 / AUTHORS_EPISODES)
-    found = float((scores.mean() - published) / error)
+    found = errors_apart(scores, published, AUTHORS_EPISODES)
     print(f"{name}: {scores.mean():.3f} over {len(scores)} episodes, published {published}, {found:+.1f} errors")
     return found
 
@@ -67,16 +66,32 @@ def test_cheap_tasks(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=SOFT_FINGER if name == "finger-spin" else ()) for name in published_tasks()],
-)
+@pytest.mark.parametrize("name", [name for name in published_tasks() if name != "finger-spin"])
 def test_every_task(name: str) -> None:
     episodes = next((count for part, count in EPISODES.items() if name.startswith(part)), 128)
     assert abs(deviation(name, published_random(name), episodes)) < 3
 
 
 @pytest.mark.slow
-def test_finger_spin_is_harder_in_envpool() -> None:
-    """Why it is the exception: dm_control, with another MuJoCo, scores several times more (about 0.6)."""
-    assert random_scores("dmc:finger-spin", 256).mean() > 3 * random_scores("finger-spin", 256).mean()
+def test_finger_spin_scores_as_in_dm_control() -> None:
+    """The finger has the corrected model of `envs/assets.py`; with the installed one the mean is 0.1."""
+    ours, theirs = random_scores("finger-spin", 1024), random_scores("dmc:finger-spin", 256)
+    error = math.hypot(ours.std(ddof=1) / math.sqrt(len(ours)), theirs.std(ddof=1) / math.sqrt(len(theirs)))
+    print(f"finger-spin: {ours.mean():.3f}, dm_control {theirs.mean():.3f}, standard error {error:.3f}")
+    assert abs(ours.mean() - theirs.mean()) < 3 * error
+
+
+@pytest.mark.slow
+def test_finger_spin_scores_less_than_the_authors_say() -> None:
+    """About 0.55 against 1.04, which only a mean over some 50 episodes or fewer could be by chance.
+
+    Four episodes in five score 0 and a few up to 20 (standard deviation 1.5), so 50 episodes reach 1.04 once in 50
+    times, 100 once in 600 and 200 never in 20,000 resamples. A likelier cause is the physics of the authors' time,
+    whose -v3 robots ran on MuJoCo 2.1.0 or older: until 2.1.2 it computed a capsule's mass and inertia as those of a
+    cylinder, and all moving parts of the finger are capsules. With such masses in MuJoCo 3.7.0 the mean is 0.90 +- 0.03
+    over 4,000 episodes, as close to 1.04 as several hundred episodes can tell.
+    """
+    scores, published = random_scores("finger-spin", 1024), published_random("finger-spin")
+    assert 0.35 < scores.mean() < 0.75
+    assert -3 < errors_apart(scores, published, authors_episodes=50) < 0
+    assert errors_apart(scores, published, authors_episodes=200) < -3

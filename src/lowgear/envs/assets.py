@@ -33,7 +33,7 @@ def corrected(env_id: str, base_path: str) -> Iterator[str]:
     installed = Path(base_path) / MODELS
     model = (installed / "finger.xml").read_text(encoding="utf-8")
     if model.count(CENTRED) != 1:
-        raise ValueError(f"{installed / 'finger.xml'} is not the one of the pinned envpool==1.2.5; install that")
+        raise ValueError(f"{installed / 'finger.xml'} is not the one of envpool-assets==0.3.0; install that")
     with tempfile.TemporaryDirectory(prefix="lowgear-", ignore_cleanup_errors=True) as folder:
         copy = Path(folder) / MODELS
         shutil.copytree(installed / "common", copy / "common")  # what finger.xml includes
