@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow check format bench clean
+.PHONY: install demo test test-slow test-peers check format bench lock clean
 
 install: .venv/installed
 
@@ -12,15 +12,23 @@ install: .venv/installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: install  ## the main job on a small scale
-	$(BIN)/lowgear tasks
-	$(BIN)/lowgear tasks --try
+demo: install  ## the main job on a small scale: about three minutes on two cores
+	rm -rf demo
+	$(BIN)/lowgear train cartpole-swingup --steps 30000 --variants asymmetric,small-only,large-only --out demo
+	$(BIN)/lowgear evaluate demo --episodes 20
 
 test: install  ## the default suite, under ten minutes on two cores
 	$(BIN)/python -m pytest
 
 test-slow: install  ## proofs that take minutes: sampling, learning
 	$(BIN)/python -m pytest -m slow
+
+test-peers: install  ## with Stable-Baselines3, in an environment of its own
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	.venv-peers/bin/python -m pip install --quiet torch==2.13.0
+	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt 'stable-baselines3>=2.7'
+	.venv-peers/bin/python -m pytest -m peers
 
 check: install  ## format, lint, types, tests
 	$(BIN)/ruff format --check .
@@ -34,6 +42,14 @@ format: install
 
 bench: install  ## speed, printed as ratios within one run
 	$(BIN)/python benchmarks/step_overhead.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/train_speed.py
+
+lock:  ## write constraints.txt anew from what pyproject.toml admits today
+	rm -rf .venv-lock
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet '.[dev]'
+	.venv-lock/bin/python -m pip freeze | grep -v '^lowgear' > constraints.txt
+	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-peers .venv-lock .pytest_cache .mypy_cache .ruff_cache

@@ -26,12 +26,15 @@ from lowgear.train import Training
 @click.option("--seeds", default="0-3")
 @click.option("--variants", default="asymmetric,small-only,large-only")
 @click.option("--learning-rates", default="3e-4")
+@click.option("--discounts", default=None)
 @click.option("--cost-coefficients", default=None)
 @click.option("--recipe", default="modern")
 @click.option("--setting", "settings", multiple=True, default=("{}",), help="JSON of recipe fields, repeatable")
 @click.option("--episodes", default=10)
 @click.option("--json", "json_path", default=None)
-def main(task, steps, seeds, variants, learning_rates, cost_coefficients, recipe, settings, episodes, json_path):
+def main(
+    task, steps, seeds, variants, learning_rates, discounts, cost_coefficients, recipe, settings, episodes, json_path
+):
     found = []
     for setting in settings:
         named = tasks.find(task)
@@ -42,6 +45,7 @@ def main(task, steps, seeds, variants, learning_rates, cost_coefficients, recipe
             seeds=lists.integers("--seeds", seeds),
             variants=lists.words(variants),
             learning_rates=lists.numbers("--learning-rates", learning_rates),
+            discounts=lists.numbers("--discounts", discounts) if discounts else None,
             cost_coefficients=lists.numbers("--cost-coefficients", cost_coefficients) if cost_coefficients else None,
             overrides=json.loads(setting),
             evaluate_episodes=episodes,
@@ -63,6 +67,7 @@ def main(task, steps, seeds, variants, learning_rates, cost_coefficients, recipe
                     "task": task,
                     "setting": setting,
                     "learning_rate": agent.learning_rate,
+                    "discount": agent.discount,
                     "agent_steps_per_s": rate,
                 }
                 | {"curve": [(steps, lines[i]["return_mean"]) for steps, lines in curve.points]}
@@ -91,40 +96,38 @@ class Curve:
 def show(found):
     groups = {}
     for line in found:
-        key = (
-            line["task"],
-            line["setting"],
-            line["learning_rate"],
-            line["variant"],
-            line["cost_coefficient"],
+        key = tuple(
+            line[name] for name in ("task", "setting", "learning_rate", "discount", "variant", "cost_coefficient")
         )
         groups.setdefault(key, []).append(line)
     table = Table(
         "task",
         "setting",
         "rate",
+        "discount",
         "variant",
         "λ",
         "half-way",
         "return",
         "spread",
-        "worst",
+        "each",
         "large",
         "reduction",
     )
-    for (task, setting, rate, variant, coefficient), lines in groups.items():
+    for (task, setting, rate, discount, variant, coefficient), lines in groups.items():
         returns = [line["return_mean"] for line in lines]
         half = [line["curve"][len(line["curve"]) // 2][1] for line in lines]
         table.add_row(
             task,
             setting,
             f"{rate:g}",
+            f"{discount:g}",
             variant,
             f"{coefficient:g}",
             f"{statistics.mean(half):.0f}",
             f"{statistics.mean(returns):.1f}",
             f"{statistics.pstdev(returns):.1f}",
-            f"{min(returns):.0f}",
+            " ".join(f"{r:.0f}" for r in sorted(returns)),
             f"{statistics.mean(line['large_share'] for line in lines):.2f}",
             f"{statistics.mean(line['flops_reduction'] for line in lines):.3f}",
         )

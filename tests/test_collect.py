@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ def weights(population, rng):
                 rng.normal(size=(population, a, b)).astype(np.float32),
                 rng.normal(size=(population, b)).astype(np.float32),
             )
-            for a, b in zip(sizes, sizes[1:], strict=False)
+            for a, b in pairwise(sizes)
         ]
 
     return Weights(tuple(layers(2, 4, 4, 2) for _ in range(GEARS)), layers(2, 4, 4, GEARS))

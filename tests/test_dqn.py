@@ -70,7 +70,9 @@ def test_gradient_is_that_of_the_chosen_values_alone() -> None:
         return jnp.mean((values[jnp.arange(8), batch.choice] - goal) ** 2)
 
     found = gradient(state.params, state.target, batch, "tanh")[0]
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), found, jax.jit(jax.grad(plain))(state.params))
+    jax.tree.map(
+        partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), found, jax.jit(jax.grad(plain))(state.params)
+    )
 
 
 def test_what_follows_a_real_end_does_not_matter() -> None:

@@ -8,9 +8,7 @@ from tests.test_collect import weights
 
 
 def players(population, forced, master="greedy", rng_seed=0):
-    return Players(
-        weights(population, np.random.default_rng(rng_seed)), np.array(forced, np.int32), 5, "tanh", master
-    )
+    return Players(weights(population, np.random.default_rng(rng_seed)), np.array(forced, np.int32), 5, "tanh", master)
 
 
 def test_every_environment_plays_its_share_so_short_episodes_do_not_count_twice():

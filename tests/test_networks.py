@@ -146,7 +146,6 @@ def test_fresh_critics_differ_from_each_other() -> None:
     assert np.abs(one - two).min() > 1e-4
 
 
-@pytest.mark.xfail(strict=True, reason="biases of rank 1 are added to batches of rank 2: networks.py mlp, critic_values")
 def test_no_rank_is_promoted_silently() -> None:
     observation, action, noise = inputs()
     with jax.numpy_rank_promotion("raise"):

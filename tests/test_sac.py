@@ -95,7 +95,9 @@ def test_losses_by_hand() -> None:
 
     half_log = 0.5 * math.log(2 * math.pi)  # the entropy's estimate too
     goals = [1 + 0.9 * (3 + 0.5 * half_log), 1.0]  # the lesser target critic; nothing after a real end
-    critic = 0.5 * ((2 - goals[0]) ** 2 + (2 - goals[1]) ** 2) / 2 + 0.5 * ((5 - goals[0]) ** 2 + (5 - goals[1]) ** 2) / 2
+    critic = (
+        0.5 * ((2 - goals[0]) ** 2 + (2 - goals[1]) ** 2) / 2 + 0.5 * ((5 - goals[0]) ** 2 + (5 - goals[1]) ** 2) / 2
+    )
     actor = 0.5 * -half_log - 2  # the lesser critic
     temperature = math.log(0.5) * (half_log + 1)
     assert metrics["critic_loss"] == pytest.approx(critic, rel=1e-5)
@@ -122,8 +124,7 @@ def test_what_follows_a_real_end_does_not_matter() -> None:
     moved = batch._replace(next_observation=jnp.where(ended[:, None], 100.0, batch.next_observation))
     other = batch._replace(next_observation=jnp.where(ended[:, None], batch.next_observation, 100.0))
     loss, moved_loss, other_loss = (
-        losses(state.params, state.target_critics, b, chance, SETTINGS)[1]["critic_loss"]
-        for b in (batch, moved, other)
+        losses(state.params, state.target_critics, b, chance, SETTINGS)[1]["critic_loss"] for b in (batch, moved, other)
     )
     assert loss == moved_loss
     assert loss != other_loss
@@ -227,7 +228,6 @@ def test_losses_promote_no_dtype(normalise: bool) -> None:
     assert all(metric.shape == () for metric in metrics.values())
 
 
-@pytest.mark.xfail(strict=True, reason="networks.py adds biases of rank 1; sac.py: value (2, B) - target (B,)")
 def test_losses_promote_no_rank() -> None:
     state, batch, chance = random_problem()
     with jax.numpy_rank_promotion("raise"):

@@ -93,7 +93,9 @@ def test_killed_at_any_moment_and_resumed(tmp_path):
     broken = RunDirectory(tmp_path / "broken")
     again = [sys.executable, "-m", "lowgear", "train", "--resume", str(broken.path)]
     for number in range(3):
-        process = subprocess.Popen(again if number else [*command, "--out", str(broken.path)], stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            again if number else [*command, "--out", str(broken.path)], stderr=subprocess.DEVNULL
+        )
         before = broken.read_mark()
         deadline = time.monotonic() + 120
         while broken.read_mark() == before and process.poll() is None and time.monotonic() < deadline:
@@ -151,7 +153,8 @@ def test_a_full_disk_is_an_error_and_the_run_goes_on_later(tmp_path):
     command = [sys.executable, "-m", "lowgear", "train", "cartpole-swingup", *options, "--checkpoint-every", "512"]
     limited = (
         "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000));"
-        f"sys.argv = {['lowgear', *command[3:], '--out', str(path)]!r}; runpy.run_module('lowgear', run_name='__main__')"
+        f"sys.argv = {['lowgear', *command[3:], '--out', str(path)]!r};"
+        "runpy.run_module('lowgear', run_name='__main__')"
     )
     environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
     failed = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, env=environment)

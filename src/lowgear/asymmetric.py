@@ -111,8 +111,9 @@ def learner_name(number: int, method: Method) -> str:
 def pay(rows: replay.PickRows, coefficient: jax.Array, discount: jax.Array, method: Method) -> Picks:
     """The master's batch: rewards minus λ·c_ω over the steps that really ran, and the discount over them."""
     picks = rows.picks
-    cost = jnp.asarray(method.gear_costs, jnp.float32)[picks.choice] * rows.duration
-    elapsed = rows.duration if method.discount_by_step else jnp.ones_like(rows.duration)
+    duration = rows.duration.astype(jnp.float32)
+    cost = jnp.asarray(method.gear_costs, jnp.float32)[picks.choice] * duration
+    elapsed = duration if method.discount_by_step else jnp.ones_like(duration)
     return picks._replace(reward=picks.reward - coefficient * cost, discount=picks.discount * discount**elapsed)
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from lowgear import recipes
@@ -87,7 +87,11 @@ def resolve(
     checkpoint_every: int = 40_000,
 ) -> RunConfig:
     """A run from what a person asked for, the task's preset and the recipe; every bad value is an error."""
-    chosen = replace(recipes.find(recipe, task.name), **(overrides or {}))
+    overrides = overrides or {}
+    unknown = sorted(overrides.keys() - {field.name for field in fields(Recipe)})
+    if unknown:
+        raise LowgearError(f"the recipe has no setting {unknown[0]!r}: see lowgear.recipes.Recipe")
+    chosen = replace(recipes.find(recipe, task.name), **overrides)
     _check_recipe(chosen)
     widths = gears or task.gears
     if widths is None:

@@ -35,8 +35,8 @@ def init_mlp(key: jax.Array, sizes: tuple[int, ...]) -> Mlp:
 def mlp(layers: Mlp, x: jax.Array, activation: str) -> jax.Array:
     """Forward pass; the last layer is linear."""
     for layer in layers[:-1]:
-        x = ACTIVATIONS[activation](x @ layer.weight + layer.bias)
-    return x @ layers[-1].weight + layers[-1].bias
+        x = ACTIVATIONS[activation](x @ layer.weight + layer.bias[None])
+    return x @ layers[-1].weight + layers[-1].bias[None]
 
 
 def init_actor(key: jax.Array, obs_dim: int, act_dim: int, units: int) -> Mlp:
@@ -77,8 +77,8 @@ def critic_values(critics: Mlp, observation: jax.Array, action: jax.Array, style
         first, second, last = critic
         # Two products instead of one on joined inputs: the actor's gradient then skips the observation's columns.
         seen, done = first.weight[: observation.shape[-1]], first.weight[observation.shape[-1] :]
-        x = hidden(observation @ seen + action @ done + first.bias)
-        x = hidden(x @ second.weight + second.bias)
-        return (x @ last.weight + last.bias)[..., 0]
+        x = hidden(observation @ seen + action @ done + first.bias[None])
+        x = hidden(x @ second.weight + second.bias[None])
+        return (x @ last.weight + last.bias[None])[..., 0]
 
     return jax.vmap(one)(critics)

@@ -1,6 +1,7 @@
 """Recipes: every number that changes learning, with the settings of the paper and ours."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lowgear.errors import LowgearError
 
@@ -37,18 +38,32 @@ class Recipe:
 PAPER = Recipe()
 
 # Critics cost nothing at deployment, and wide ones teach narrow gears far better than critics of a gear's own width.
-MODERN = replace(PAPER, name="modern", critic_units=128, critic_activation="relu")
+# The faster gears and the master's larger batch are worth about 200 points to walker-stand at 100,000 steps, and 30 to
+# cartpole-swingup (docs/recipes.md).
+MODERN = replace(
+    PAPER,
+    name="modern",
+    learning_rate=1e-3,
+    critic_units=128,
+    critic_activation="relu",
+    master_batch=128,
+)
 
 RECIPES = {recipe.name: recipe for recipe in (MODERN, PAPER)}
 
-# Discounts that the modern recipe sets by task.
-MODERN_DISCOUNTS = {
-    "MountainCarContinuous-v0": 0.999,
-    "Swimmer-v3": 0.999,
-    "BipedalWalker-v3": 0.98,
-    "FetchPush-v1": 0.95,
-    "FetchSlide-v1": 0.95,
-    "FetchPickAndPlace-v1": 0.95,
+# What the modern recipe sets by task. MountainCar's goal lies beyond what independent noise reaches.
+MODERN_BY_TASK: dict[str, dict[str, Any]] = {
+    "MountainCarContinuous-v0": {
+        "discount": 0.999,
+        "learning_rate": 3e-4,
+        "noise_hold": 32,
+        "random_steps": 10_000,
+    },
+    "Swimmer-v3": {"discount": 0.999},
+    "BipedalWalker-v3": {"discount": 0.98},
+    "FetchPush-v1": {"discount": 0.95},
+    "FetchSlide-v1": {"discount": 0.95},
+    "FetchPickAndPlace-v1": {"discount": 0.95},
 }
 
 
@@ -56,7 +71,5 @@ def find(name: str, task: str) -> Recipe:
     """The recipe called `name`, with what it sets for the task."""
     if name not in RECIPES:
         raise LowgearError(f"unknown recipe {name!r}: write {' or '.join(RECIPES)}")
-    recipe = RECIPES[name]
-    if name == "modern":
-        recipe = replace(recipe, discount=MODERN_DISCOUNTS.get(task, recipe.discount))
-    return recipe
+    settings = MODERN_BY_TASK.get(task, {}) if name == "modern" else {}
+    return replace(RECIPES[name], **settings)

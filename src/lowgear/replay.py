@@ -70,7 +70,8 @@ class Lists(NamedTuple):
     """Which rows each learner may draw: gears first, then the master. Each list is a ring too."""
 
     order: jax.Array  # (P, L, capacity) int32: row numbers in order of time
-    start: jax.Array  # (P, L) int32: oldest entry, counted from the run's beginning
+    gone: jax.Array  # (P, L) int32: entries whose rows have been overwritten, counted from the run's beginning
+    start: jax.Array  # (P, L) int32: oldest entry that may be drawn, as `gone` but for the bound on the master's list
     stop: jax.Array  # (P, L) int32: one past the newest
 
 
@@ -98,6 +99,7 @@ def init(population: int, capacity: int, settings: ReplaySettings) -> Replay:
         rows=jnp.zeros((population, capacity, settings.columns.width), jnp.float32),
         lists=Lists(
             order=jnp.zeros((population, lists, capacity), jnp.int32),
+            gone=jnp.zeros((population, lists), jnp.int32),
             start=jnp.zeros((population, lists), jnp.int32),
             stop=jnp.zeros((population, lists), jnp.int32),
         ),
@@ -110,20 +112,21 @@ def insert(replay: Replay, chunk: jax.Array, shared: jax.Array, settings: Replay
     position = replay.written % replay.rows.shape[1]
 
     def one(rows: jax.Array, lists: Lists, new: jax.Array, share: jax.Array) -> tuple[jax.Array, Lists]:
-        order, start, stop = lists
-        start = start + _evicted(rows, replay.written, position, new.shape[0], share, settings)
+        order, gone, _, stop = lists
+        gone = gone + _evicted(rows, replay.written, position, new.shape[0], share, settings)
         rows = jax.lax.dynamic_update_slice(rows, new, (position, 0))
         member = _members(new, share, settings)
-        # A pick whose first step lies before the oldest row ever inserted can't be rebuilt.
-        known = new[:, settings.columns.age] <= replay.written + 1 + jnp.arange(new.shape[0])
+        # A pick whose first step lies before the oldest row in the ring can't be rebuilt.
+        before = jnp.minimum(replay.written, rows.shape[0] - new.shape[0])
+        known = new[:, settings.columns.age].astype(jnp.int32) <= before + 1 + jnp.arange(new.shape[0])
         member = member.at[-1].set(member[-1] & known)
         slot = (stop[:, None] + jnp.cumsum(member, axis=1) - 1) % order.shape[1]
         slot = jnp.where(member, slot, order.shape[1])
         number = position + jnp.arange(new.shape[0], dtype=jnp.int32)
         order = jax.vmap(lambda o, s: o.at[s].set(number, mode="drop"))(order, slot)
         stop = stop + member.sum(axis=1, dtype=jnp.int32)
-        start = start.at[-1].max(stop[-1] - settings.master_capacity)
-        return rows, Lists(order, start, stop)
+        start = gone.at[-1].max(stop[-1] - settings.master_capacity)
+        return rows, Lists(order, gone, start, stop)
 
     rows, lists = jax.vmap(one)(replay.rows, replay.lists, chunk, shared)
     return Replay(rows, lists, replay.written + chunk.shape[1])
@@ -133,7 +136,7 @@ def draw(lists: Lists, number: int, chance: jax.Array) -> jax.Array:
     """Rows drawn uniformly from one agent's list `number`, for `chance` uniform in [0, 1)."""
     order, start, stop = lists.order[number], lists.start[number], lists.stop[number]
     count = stop - start
-    offset = jnp.minimum((chance * count).astype(jnp.int32), jnp.maximum(count - 1, 0))
+    offset = jnp.minimum((chance * count.astype(jnp.float32)).astype(jnp.int32), jnp.maximum(count - 1, 0))
     return order[(start + offset) % order.shape[0]]
 
 
@@ -162,7 +165,7 @@ def picks(rows: jax.Array, last: jax.Array, settings: ReplaySettings) -> PickRow
     row = rows[last]
     duration = row[:, columns.age].astype(jnp.int32)
     first = (last - duration + 1) % capacity
-    offset = jnp.arange(settings.longest_pick)
+    offset = jnp.arange(settings.longest_pick)[None]
     rewards = rows[(first[:, None] + offset) % capacity, columns.reward]
     earned = jnp.where(offset < duration[:, None], rewards, 0.0).sum(axis=1)
     return PickRows(
@@ -197,9 +200,9 @@ def _evicted(
     A pick is lost with its first row, and its entry stands at its last one.
     """
     capacity = rows.shape[0]
-    offset = jnp.arange(size + settings.longest_pick)
+    offset = jnp.arange(min(size + settings.longest_pick, capacity))
     old = rows[(position + offset) % capacity]
     first = offset - old[:, settings.columns.age].astype(jnp.int32) + 1
     member = _members(old, share, settings)
-    gone = jnp.concatenate([member[:-1] & (offset < size), member[-1:] & (first >= 0) & (first < size)])
+    gone = jnp.concatenate([member[:-1] & (offset < size)[None], member[-1:] & ((first >= 0) & (first < size))[None]])
     return jnp.where(written >= capacity, gone.sum(axis=1, dtype=jnp.int32), 0)

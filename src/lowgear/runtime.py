@@ -99,7 +99,7 @@ def boltzmann(values: FloatArray, chance: FloatArray) -> IntArray:
     """Choices drawn from softmax(values), temperature 1, for `chance` uniform in [0, 1)."""
     weight = np.exp(values - values.max(axis=-1, keepdims=True))
     bound = np.cumsum(weight, axis=-1)
-    picked: IntArray = (bound < chance[..., None] * bound[..., -1:]).sum(axis=-1).astype(np.int32)
+    picked: IntArray = (bound[..., :-1] <= chance[..., None] * bound[..., -1:]).sum(axis=-1).astype(np.int32)
     return picked
 
 
@@ -215,9 +215,29 @@ def _parse_header(path: Path, text: str) -> PolicyHeader:
         raw["layout"] = tuple((str(key), int(size)) for key, size in raw["layout"])
         for key in ("action_low", "action_high", "gears"):
             raw[key] = tuple(raw[key])
-        return PolicyHeader(**{field.name: raw[field.name] for field in fields(PolicyHeader)})
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        header = PolicyHeader(**{field.name: raw[field.name] for field in fields(PolicyHeader)})
+        _check_header(header)
+        return header
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise LowgearError(f"{path} has a damaged policy header ({error!r}); train or copy it again") from None
+
+
+def _check_header(header: PolicyHeader) -> None:
+    """Refuse values that would run as something else than was trained."""
+    sizes = (header.obs_dim, header.act_dim, header.master_units, header.period, *header.gears)
+    forced = header.forced_gear
+    bounds = (*header.action_low, *header.action_high)
+    problems = {
+        "sizes": not all(type(size) is int and size >= 1 for size in sizes) or len(header.gears) < 2,
+        "activation": header.activation not in ("tanh", "relu"),
+        "forced_gear": forced is not None and (type(forced) is not int or not 0 <= forced < len(header.gears)),
+        "layout": sum(size for _, size in header.layout) != header.obs_dim,
+        "action bounds": not len(header.action_low) == len(header.action_high) == header.act_dim
+        or not all(type(bound) is float for bound in bounds),
+    }
+    bad = [name for name, wrong in problems.items() if wrong]
+    if bad:
+        raise ValueError(f"its {bad[0]} cannot be right")
 
 
 def _build(path: Path, header: PolicyHeader, tensors: dict[str, Any]) -> Weights:

@@ -87,7 +87,7 @@ def losses(
     target = jax.lax.stop_gradient(batch.reward + batch.discount * soft_value)
 
     value = critic_values(params.critics, batch.observation, batch.action, settings.critic_style)
-    critic_loss = 0.5 * jnp.square(value - target).mean(axis=1).sum()
+    critic_loss = 0.5 * jnp.square(value - target[None]).mean(axis=1).sum()
 
     action, log_density = sample_action(params.actor, batch.observation, noise[1], settings.actor_activation)
     climbed = critic_values(fixed.critics, batch.observation, action, settings.critic_style).min(axis=0)

@@ -1,0 +1,177 @@
+"""Learners in the background: the cut over cores changes nothing, nothing compiles twice, a state goes on exactly."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+from lowgear.asymmetric import Knobs, Method
+from lowgear.dqn import DqnSettings
+from lowgear.learner import Learner, _cut, _shards
+from lowgear.networks import CriticStyle
+from lowgear.replay import Columns, ReplaySettings
+from lowgear.sac import SacSettings
+
+POPULATION, CHUNK, CAPACITY, PERIOD = 2, 8, 32, 4
+COLUMNS = Columns(obs_dim=2, act_dim=1)
+METHOD = Method(
+    obs_dim=2,
+    act_dim=1,
+    gears=(3, 6),
+    critic_units=(4, 4),
+    gear_costs=(1.0, 3.0),
+    master_units=4,
+    batch=8,
+    master_batch=8,
+    discount_by_step=True,
+    sac=SacSettings("tanh", CriticStyle("relu", True), 0.005, -1.0),
+    dqn=DqnSettings("tanh", 10),
+    replay=ReplaySettings(COLUMNS, 2, PERIOD, 100),
+)
+KNOBS = Knobs(
+    seed=np.array([1, 2], np.uint32),
+    cost_coefficient=np.array([0.0, 0.1], np.float32),
+    discount=np.array([0.9, 0.99], np.float32),
+    master_discount=np.array([0.9, 0.9], np.float32),
+    learning_rate=np.array([1e-3, 2e-3], np.float32),
+    master_learning_rate=np.array([1e-3, 1e-3], np.float32),
+    shared=np.array([True, False]),
+)
+
+
+def chunk(number: int) -> np.ndarray:
+    rng = np.random.default_rng(number)
+    rows = rng.normal(size=(POPULATION, CHUNK, COLUMNS.width)).astype(np.float32)
+    rows[..., COLUMNS.alive] = 1
+    rows[..., COLUMNS.choice] = np.repeat(rng.integers(0, 2, (POPULATION, CHUNK // PERIOD)), PERIOD, axis=1)
+    rows[..., COLUMNS.age] = np.arange(CHUNK) % PERIOD + 1
+    rows[..., COLUMNS.closed] = rows[..., COLUMNS.age] == PERIOD
+    return rows
+
+
+def go(learner: Learner, numbers: range) -> dict[str, np.ndarray]:
+    for number in numbers:
+        learner.insert(chunk(number))
+        learner.start(CHUNK)
+        metrics = learner.wait()
+    return metrics
+
+
+def assert_equal(found, expected) -> None:
+    jax.tree.map(partial(np.testing.assert_array_equal, strict=True), found, expected)  # dtypes too
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """One core, six chunks: the ring wraps. What it learned and said, and the learner itself."""
+    learner = Learner(METHOD, KNOBS, CAPACITY, cores=1)
+    fresh = learner.state()
+    go(learner, range(2))
+    compiled = learner._learn._cache_size(), learner._insert._cache_size()
+    middle = learner.state(), learner.time
+    kept = jax.tree.map(np.copy, middle[0])
+    metrics = go(learner, range(2, 6))
+    yield {
+        "learner": learner,
+        "fresh": fresh,
+        "compiled": compiled,
+        "middle": middle,
+        "kept": kept,
+        "metrics": metrics,
+        "state": learner.state(),
+    }
+    learner.close()
+
+
+def test_every_learner_learns(reference) -> None:
+    assert reference["learner"].time == 6 * CHUNK
+    for new, old in zip(reference["state"], reference["fresh"], strict=True):
+        for agent in range(POPULATION):
+            moved = jax.tree.map(lambda a, b, p=agent: bool((a[p] != b[p]).any()), new.params, old.params)
+            assert all(jax.tree.leaves(moved)), f"agent {agent}: {moved}"
+    for name, metric in reference["metrics"].items():
+        assert metric.shape == (POPULATION,), name
+        assert np.isfinite(metric).all(), name
+
+
+def test_nothing_is_compiled_after_the_first_chunk(reference) -> None:
+    learner = reference["learner"]
+    assert reference["compiled"] == (1, 1)
+    assert (learner._learn._cache_size(), learner._insert._cache_size()) == (1, 1)
+
+
+@pytest.mark.parametrize("cores", [2, 3])
+def test_the_cut_over_cores_changes_nothing(reference, cores: int) -> None:
+    learner = Learner(METHOD, KNOBS, CAPACITY, cores=cores)
+    try:
+        assert len(learner._jobs) >= cores
+        assert_equal(learner.state(), reference["fresh"])
+        metrics = go(learner, range(6))
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), learner.state(), reference["state"])
+        assert metrics.keys() == reference["metrics"].keys()
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), metrics, reference["metrics"])
+        groups = len({job.which for job in learner._jobs})
+        assert learner._learn._cache_size() == groups  # one program for each part, whatever the agent
+    finally:
+        learner.close()
+
+
+def test_a_restored_learner_goes_on_bit_for_bit(reference) -> None:
+    state, time = reference["middle"]
+    learner = Learner(METHOD, KNOBS, CAPACITY, cores=1)
+    try:
+        learner.insert(chunk(0))
+        learner.insert(chunk(1))
+        learner.restore(state, time)
+        assert_equal(learner.state(), state)
+        metrics = go(learner, range(2, 6))
+        assert_equal(learner.state(), reference["state"])
+        assert_equal(metrics, reference["metrics"])
+        assert learner._learn._cache_size() == 1  # restored arrays look as the fresh ones did
+    finally:
+        learner.close()
+
+
+def test_a_state_is_a_copy_that_later_updates_leave_alone(reference) -> None:
+    assert_equal(reference["middle"][0], reference["kept"])
+    assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(reference["middle"][0]))
+
+
+def test_what_acts_is_the_actors_and_the_master(reference) -> None:
+    *gears, master = reference["learner"].acting()
+    state = reference["state"]
+    for found, learned in zip(gears, state[:-1], strict=True):
+        assert_equal(found, learned.params.actor)
+    assert_equal(master, state[-1].params)
+    assert gears[1][0].weight.shape == (POPULATION, METHOD.obs_dim, 6)
+
+
+def test_what_goes_wrong_in_the_background_is_raised_by_wait(reference, monkeypatch) -> None:
+    learner = reference["learner"]
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(learner, "_learn", fail)
+    time = learner.time
+    learner.start(CHUNK)
+    with pytest.raises(MemoryError, match="no room"):
+        learner.wait()
+    learner.time = time
+
+
+@pytest.mark.parametrize("population", [1, 2, 3, 5, 7, 12, 25])
+@pytest.mark.parametrize("cores", [1, 2, 3, 4, 16])
+def test_agents_are_cut_into_equal_parts_enough_for_the_cores(population: int, cores: int) -> None:
+    shards = _shards(population, cores)
+    assert population % shards == 0
+    assert shards >= min(population, cores)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 9])
+def test_learners_are_cut_into_groups_that_hold_each_once(parts: int) -> None:
+    groups = _cut(METHOD, parts)
+    assert len(groups) == min(parts, 3)
+    assert sorted(number for group in groups for number in group) == [0, 1, 2]
+    assert all(groups)
