@@ -4,6 +4,7 @@ The learners of P agents are one pytree with the agents on its leading axis. Gea
 but never from each other, so `learn` may be given all of them or a part, and parts may run side by side.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -79,10 +80,8 @@ def learn(
     `time` counts the updates before these: it is the clock of the random numbers. Metrics are means, (P,) each.
     """
 
-    def agent(states: Learners, rows: jax.Array, lists: replay.Lists, knobs: Knobs, now: jax.Array):  # type: ignore[no-untyped-def]
-        results = [
-            _update(number, state, rows, lists, knobs, now, method) for number, state in zip(which, states, strict=True)
-        ]
+    def agent(states: Learners, rows: jax.Array, knobs: Knobs, draws: tuple[Draw, ...]) -> tuple[Learners, Metrics]:
+        results = [_update(state, rows, knobs, draw, method) for state, draw in zip(states, draws, strict=True)]
         metrics = {
             f"{learner_name(number, method)}_{name}": value
             for number, (_, found) in zip(which, results, strict=True)
@@ -90,11 +89,17 @@ def learn(
         }
         return tuple(state for state, _ in results), metrics
 
-    def body(states: Learners, now: jax.Array) -> tuple[Learners, Metrics]:
-        new_states, metrics = jax.vmap(agent, in_axes=(0, 0, 0, 0, None))(states, ring.rows, ring.lists, knobs, now)
+    def body(states: Learners, draws: tuple[Draw, ...]) -> tuple[Learners, Metrics]:
+        new_states, metrics = jax.vmap(agent)(states, ring.rows, knobs, draws)
         return new_states, metrics
 
-    new_learners, metrics = jax.lax.scan(body, learners, time + jnp.arange(updates))
+    # Drawn for all updates at once: inside the loop the compiler would draw anew for every use of a number.
+    times = time + jnp.arange(updates)
+    draws = tuple(
+        jax.vmap(jax.vmap(partial(_draw, number, method), (0, 0, None)), (None, None, 0))(knobs.seed, ring.lists, times)
+        for number in which
+    )
+    new_learners, metrics = jax.lax.scan(body, learners, draws)
     # A learner with nothing to draw from yet (a gear never used, with separate buffers) stays as it was.
     ready = ring.lists.stop > ring.lists.start
     kept = tuple(
@@ -117,26 +122,33 @@ def pay(rows: replay.PickRows, coefficient: jax.Array, discount: jax.Array, meth
     return picks._replace(reward=picks.reward - coefficient * cost, discount=picks.discount * discount**elapsed)
 
 
-def _update(
-    number: int,
-    state: Learner,
-    rows: jax.Array,
-    lists: replay.Lists,
-    knobs: Knobs,
-    time: jax.Array,
-    method: Method,
-) -> tuple[Learner, Metrics]:
-    """One update of one agent's learner `number` on a batch of its own."""
-    size = method.batch if isinstance(state, SacState) else method.master_batch
-    chance = noise.uniform(knobs.seed, noise.stream(noise.ROWS, number), time, size)
-    drawn = replay.draw(lists, number, chance)
+class Draw(NamedTuple):
+    """What chance decides of one update of one learner."""
+
+    rows: jax.Array  # (B,) int32: the rows that make its batch
+    noise: jax.Array | None  # (2·B·act,) normal: of next actions, then of current ones; the master needs none
+
+
+def _draw(number: int, method: Method, seed: jax.Array, lists: replay.Lists, time: jax.Array) -> Draw:
+    is_master = number == len(method.gears)
+    size = method.master_batch if is_master else method.batch
+    chance = noise.uniform(seed, noise.stream(noise.ROWS, number), time, size)
+    rows = replay.draw(lists, number, chance)
+    if is_master:
+        return Draw(rows, None)
+    # Flat: with a short last axis the compiler's loop over these would not be vectorised.
+    return Draw(rows, noise.normal(seed, noise.stream(noise.ACTIONS, number), time, 2 * size * method.act_dim))
+
+
+def _update(state: Learner, rows: jax.Array, knobs: Knobs, draw: Draw, method: Method) -> tuple[Learner, Metrics]:
+    """One update of one agent's learner on the batch that was drawn for it."""
     if isinstance(state, DqnState):
-        paid = pay(replay.picks(rows, drawn, method.replay), knobs.cost_coefficient, knobs.master_discount, method)
+        paid = pay(replay.picks(rows, draw.rows, method.replay), knobs.cost_coefficient, knobs.master_discount, method)
         return dqn.update(state, paid, knobs.master_learning_rate, method.dqn)
-    steps = replay.transitions(rows, drawn, knobs.discount, method.replay.columns)
-    shape = (2, size, method.act_dim)
-    normal = noise.normal(knobs.seed, noise.stream(noise.ACTIONS, number), time, 2 * size * method.act_dim)
-    return sac.update(state, steps, normal.reshape(shape), knobs.learning_rate, method.sac)
+    assert draw.noise is not None
+    steps = replay.transitions(rows, draw.rows, knobs.discount, method.replay.columns)
+    normal = draw.noise.reshape(2, method.batch, method.act_dim)
+    return sac.update(state, steps, normal, knobs.learning_rate, method.sac)
 
 
 def _keep(ready: jax.Array, new: Learner, old: Learner) -> Learner:
