@@ -6,8 +6,8 @@ import numpy as np
 from lowgear.envs.protocol import EnvSpec, Step
 
 
-class Wave(gymnasium.Env):
-    """Pays for following sin(5x) of the position seen; a gear of one unit can't, one of 32 can. 20 steps long."""
+class Valley(gymnasium.Env):
+    """Pays for following 2|x| - 1 of the position seen; a gear of one unit can't, one of 32 can. 20 steps long."""
 
     observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
     action_space = gymnasium.spaces.Box(-2, 2, (1,), np.float32)
@@ -18,7 +18,7 @@ class Wave(gymnasium.Env):
         return self._look(), {}
 
     def step(self, action):
-        wanted = np.sin(5 * self._x)
+        wanted = 2 * abs(self._x) - 1
         self._step += 1
         reward = 1 - float(abs(action[0] / 2 - wanted))
         return self._look(), reward, False, self._step >= 20, {}

@@ -14,7 +14,7 @@ from lowgear.config import resolve
 from lowgear.errors import LowgearError
 from lowgear.tasks import Task, find
 from lowgear.train import Training
-from tests.probes import Counting, Wave
+from tests.probes import Counting, Valley
 
 TASK = find("cartpole-swingup")
 SMALL = {"batch": 16, "critic_units": 8, "random_steps": 64, "chunk": 32, "master_batch": 8}
@@ -232,8 +232,8 @@ def test_time_limits_are_bootstrapped_and_ends_are_not():
 
 
 def test_the_master_learns_when_the_large_gear_is_worth_its_price():
-    """Only the large gear can follow the wave: free, it is used; dear, it is not."""
-    task = Task("wave", "gym", "wave", gears=(1, 32))
+    """Only the large gear can follow the valley: free, it is used; dear, it is not."""
+    task = Task("valley", "gym", "valley", gears=(1, 32))
     config = resolve(
         task,
         "paper",
@@ -246,7 +246,7 @@ def test_the_master_learns_when_the_large_gear_is_worth_its_price():
         evaluate_every=6000,
         evaluate_episodes=10,
     )
-    training = Training(config, envs.wrap(Wave, 2), lambda n: envs.wrap(Wave, n))
+    training = Training(config, envs.wrap(Valley, 2), lambda n: envs.wrap(Valley, n))
     training.run()
     free, dear = training.last_evaluation
     assert free["large_share"] > 0.8
