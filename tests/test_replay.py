@@ -290,3 +290,13 @@ def test_nothing_is_promoted_silently() -> None:
         number = replay.draw(lists, 0, jnp.zeros(3, jnp.float32))
         replay.picks(ring.rows[0], number, case.settings)
         replay.transitions(ring.rows[0], number, jnp.float32(0.9), COLUMNS)
+
+
+def test_inserting_copies_no_ring() -> None:
+    settings = replay.ReplaySettings(COLUMNS, 2, 5, 1000)
+    ring = replay.init(2, 64 * 1000, settings)
+    chunk = jnp.zeros((2, 64, COLUMNS.width), jnp.float32)
+    insert = jax.jit(lambda r, c, s: replay.insert(r, c, s, settings), donate_argnums=0)
+    memory = insert.lower(ring, chunk, jnp.ones(2, bool)).compile().memory_analysis()
+    assert memory.temp_size_in_bytes < ring.rows.nbytes / 20
+    assert memory.alias_size_in_bytes >= ring.rows.nbytes + ring.lists.order.nbytes

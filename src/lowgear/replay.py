@@ -5,6 +5,7 @@ gear g learns from, in order of time: all of them where the gears share their ex
 not. The last list holds the rows at which a pick of the master ended; the rows of its steps stand just before.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -109,27 +110,30 @@ def init(population: int, capacity: int, settings: ReplaySettings) -> Replay:
 
 def insert(replay: Replay, chunk: jax.Array, shared: jax.Array, settings: ReplaySettings) -> Replay:
     """Write a chunk (P, K, width) over the oldest rows; `shared` (P,) says whose gears share their experience."""
-    position = replay.written % replay.rows.shape[1]
+    size, capacity = chunk.shape[1], replay.rows.shape[1]
+    position = replay.written % capacity
+    evict = partial(_evicted, written=replay.written, position=position, size=size, settings=settings)
+    gone = replay.lists.gone + jax.vmap(evict)(replay.rows, shared)
+    # `gone` is never negative, which the compiler can't know: it must read the old rows before it overwrites them, and
+    # so needs no copy of the ring.
+    rows = jax.lax.dynamic_update_slice(replay.rows, chunk, (0, position + jnp.minimum(gone.min(), 0), 0))
 
-    def one(rows: jax.Array, lists: Lists, new: jax.Array, share: jax.Array) -> tuple[jax.Array, Lists]:
-        order, gone, _, stop = lists
-        gone = gone + _evicted(rows, replay.written, position, new.shape[0], share, settings)
-        rows = jax.lax.dynamic_update_slice(rows, new, (position, 0))
+    def enlist(lists: Lists, gone: jax.Array, new: jax.Array, share: jax.Array) -> Lists:
         member = _members(new, share, settings)
         # A pick whose first step lies before the oldest row in the ring can't be rebuilt.
-        before = jnp.minimum(replay.written, rows.shape[0] - new.shape[0])
-        known = new[:, settings.columns.age].astype(jnp.int32) <= before + 1 + jnp.arange(new.shape[0])
+        before = jnp.minimum(replay.written, capacity - size)
+        known = new[:, settings.columns.age].astype(jnp.int32) <= before + 1 + jnp.arange(size)
         member = member.at[-1].set(member[-1] & known)
-        slot = (stop[:, None] + jnp.cumsum(member, axis=1) - 1) % order.shape[1]
-        slot = jnp.where(member, slot, order.shape[1])
-        number = position + jnp.arange(new.shape[0], dtype=jnp.int32)
-        order = jax.vmap(lambda o, s: o.at[s].set(number, mode="drop"))(order, slot)
-        stop = stop + member.sum(axis=1, dtype=jnp.int32)
+        slot = (lists.stop[:, None] + jnp.cumsum(member, axis=1) - 1) % capacity
+        slot = jnp.where(member, slot, capacity)
+        number = position + jnp.arange(size, dtype=jnp.int32)
+        order = jax.vmap(lambda o, s: o.at[s].set(number, mode="drop"))(lists.order, slot)
+        stop = lists.stop + member.sum(axis=1, dtype=jnp.int32)
         start = gone.at[-1].max(stop[-1] - settings.master_capacity)
-        return rows, Lists(order, gone, start, stop)
+        return Lists(order, gone, start, stop)
 
-    rows, lists = jax.vmap(one)(replay.rows, replay.lists, chunk, shared)
-    return Replay(rows, lists, replay.written + chunk.shape[1])
+    lists = jax.vmap(enlist)(replay.lists, gone, chunk, shared)
+    return Replay(rows, lists, replay.written + size)
 
 
 def draw(lists: Lists, number: int, chance: jax.Array) -> jax.Array:
@@ -189,10 +193,11 @@ def _members(new: jax.Array, share: jax.Array, settings: ReplaySettings) -> jax.
 
 def _evicted(
     rows: jax.Array,
+    share: jax.Array,
+    *,
     written: jax.Array,
     position: jax.Array,
     size: int,
-    share: jax.Array,
     settings: ReplaySettings,
 ) -> jax.Array:
     """How many entries each list loses when `size` rows from `position` are overwritten.

@@ -97,6 +97,8 @@ class Training:
             self._learn_pending()
             self._finish_learning()
             self.save_policies()
+            if self.config.evaluate_every:
+                self._evaluate()
         finally:
             if self._checkpoints is not None:
                 self._checkpoints.close()
@@ -132,7 +134,7 @@ class Training:
             self._checkpoints.append(chunk)
         if after % config.log_every == 0 or after == config.steps:
             self._log()
-        if config.evaluate_every and (after % config.evaluate_every == 0 or after == config.steps):
+        if config.evaluate_every and after % config.evaluate_every == 0 and after < config.steps:
             self._evaluate()
         if at_checkpoint and after < config.steps:
             self._commit()
