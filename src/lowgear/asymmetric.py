@@ -31,8 +31,8 @@ class Knobs(NamedTuple):
     shared: Values  # bool; False is the separate-buffers ablation
 
 
-Learner = SacState | DqnState
-Learners = tuple[Learner, ...]  # the gears, cheapest first, then the master; P agents on every leading axis
+LearnerState = SacState | DqnState
+Learners = tuple[LearnerState, ...]  # the gears, cheapest first, then the master; P agents on every leading axis
 
 
 class Method(NamedTuple):
@@ -140,7 +140,9 @@ def _draw(number: int, method: Method, seed: jax.Array, lists: replay.Lists, tim
     return Draw(rows, noise.normal(seed, noise.stream(noise.ACTIONS, number), time, 2 * size * method.act_dim))
 
 
-def _update(state: Learner, rows: jax.Array, knobs: Knobs, draw: Draw, method: Method) -> tuple[Learner, Metrics]:
+def _update(
+    state: LearnerState, rows: jax.Array, knobs: Knobs, draw: Draw, method: Method
+) -> tuple[LearnerState, Metrics]:
     """One update of one agent's learner on the batch that was drawn for it."""
     if isinstance(state, DqnState):
         paid = pay(replay.picks(rows, draw.rows, method.replay), knobs.cost_coefficient, knobs.master_discount, method)
@@ -151,11 +153,11 @@ def _update(state: Learner, rows: jax.Array, knobs: Knobs, draw: Draw, method: M
     return sac.update(state, steps, normal, knobs.learning_rate, method.sac)
 
 
-def _keep(ready: jax.Array, new: Learner, old: Learner) -> Learner:
+def _keep(ready: jax.Array, new: LearnerState, old: LearnerState) -> LearnerState:
     """`new` for the agents that are ready, `old` for the others."""
 
     def choose(n: jax.Array, o: jax.Array) -> jax.Array:
         return jnp.where(ready.reshape(ready.shape + (1,) * (n.ndim - 1)), n, o)
 
-    kept: Learner = jax.tree.map(choose, new, old)
+    kept: LearnerState = jax.tree.map(choose, new, old)
     return kept

@@ -29,11 +29,12 @@ def cli() -> None:
 
     \b
     Start here:
-      lowgear tasks                  the 16 published tasks with their presets
-      lowgear tasks walker-stand     one of them
+      lowgear tasks                             the 16 published tasks with their presets
       lowgear tasks gym:Pendulum-v1 --gears 8,64
-                                     any other environment, and what its gears cost
-      lowgear tasks --try            step every task: does it work, and how fast?
+                                                any other environment, and what its gears cost
+      lowgear train cartpole-swingup --steps 100000 --seeds 0-2
+                                                three agents at once, into runs/
+      lowgear evaluate runs/NAME                return, share of the large gear, FLOPs saved
     """
 
 
