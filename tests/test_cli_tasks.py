@@ -23,7 +23,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def test_help_teaches_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
-    assert "lowgear tasks walker-stand" in out
+    assert "lowgear train cartpole-swingup" in out
     assert "low gear" in out
 
 
