@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.table import Table
 
 from lowgear import envs, tasks
+from lowgear.blueprint import knobs_of, method_of
 from lowgear.checkpoint import Checkpoints, RunDirectory, read_rows, read_state
 from lowgear.config import resolve
 from lowgear.learner import Learner
-from lowgear.train import knobs_of, method_of
 
 CASES = [(1, 100_000), (1, 1_000_000), (4, 100_000), (4, 1_000_000)]
 

@@ -13,19 +13,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lowgear import checkpoint, cost, evaluate
-from lowgear.asymmetric import Knobs, Method
+from lowgear import checkpoint, evaluate
+from lowgear.blueprint import behaviour_of, header_of, knobs_of, method_of, weights_of
 from lowgear.checkpoint import Checkpoints, RunDirectory
-from lowgear.collect import Behaviour, Collector, Episode
+from lowgear.collect import Collector, Episode
 from lowgear.config import RunConfig
-from lowgear.dqn import DqnSettings
-from lowgear.envs.protocol import BatchEnv, EnvSpec
+from lowgear.envs.protocol import BatchEnv
 from lowgear.errors import LowgearError
 from lowgear.learner import Learner
-from lowgear.networks import CriticStyle
-from lowgear.replay import Columns, ReplaySettings
-from lowgear.runtime import Policy, PolicyHeader, Weights, take
-from lowgear.sac import SacSettings
+from lowgear.runtime import Policy, take
 
 EVALUATION_SEED = 20_000
 MakeEnv = Callable[[int], BatchEnv]
@@ -263,90 +259,3 @@ class Training:
         if directory.metrics.exists():
             with directory.metrics.open("r+b") as file:
                 file.truncate(mark.metrics_bytes)
-
-
-def method_of(config: RunConfig, spec: EnvSpec) -> Method:
-    """The static side of the program that trains a run."""
-    recipe = config.recipe
-    return Method(
-        obs_dim=spec.obs_dim,
-        act_dim=spec.act_dim,
-        gears=config.gears,
-        critic_units=config.critic_units,
-        gear_costs=cost.gear_costs(spec.obs_dim, spec.act_dim, config.gears),
-        master_units=recipe.master_units,
-        batch=recipe.batch,
-        master_batch=recipe.master_batch,
-        discount_by_step=recipe.discount_by_step,
-        sac=SacSettings(
-            recipe.actor_activation,
-            CriticStyle(recipe.critic_activation, recipe.critic_normalise),
-            recipe.target_rate,
-            -float(spec.act_dim),
-        ),
-        dqn=DqnSettings(recipe.actor_activation, recipe.master_copy_every),
-        replay=ReplaySettings(
-            Columns(spec.obs_dim, spec.act_dim), len(config.gears), recipe.period, recipe.master_replay
-        ),
-    )
-
-
-def knobs_of(config: RunConfig) -> Knobs:
-    """What differs between the agents, as arrays."""
-    agents, recipe = config.agents, config.recipe
-    return Knobs(
-        seed=np.array([a.seed for a in agents], np.uint32),
-        cost_coefficient=np.array([a.cost_coefficient for a in agents], np.float32),
-        discount=np.array([a.discount for a in agents], np.float32),
-        master_discount=np.full(len(agents), recipe.master_discount, np.float32),
-        learning_rate=np.array([a.learning_rate for a in agents], np.float32),
-        master_learning_rate=np.full(len(agents), recipe.master_learning_rate, np.float32),
-        shared=np.array([a.variant != "separate-buffers" for a in agents]),
-    )
-
-
-def behaviour_of(config: RunConfig) -> Behaviour:
-    """How the agents act while they train."""
-    recipe = config.recipe
-    forced = [agent.forced_gear(len(config.gears)) for agent in config.agents]
-    return Behaviour(
-        period=recipe.period,
-        activation=recipe.actor_activation,
-        forced_gear=np.array([-1 if gear is None else gear for gear in forced], np.int32),
-        seeds=tuple(agent.seed for agent in config.agents),
-        random_steps=recipe.random_steps,
-        noise_hold=recipe.noise_hold,
-        explore_steps=recipe.explore_share * config.steps,
-        explore_last=recipe.explore_last,
-    )
-
-
-def header_of(config: RunConfig, spec: EnvSpec, agent: int, steps: int) -> PolicyHeader:
-    """What an agent's policy file says about itself."""
-    settings = config.agents[agent]
-    return PolicyHeader(
-        task=config.task,
-        recipe=config.recipe.name,
-        variant=settings.variant,
-        seed=settings.seed,
-        cost_coefficient=settings.cost_coefficient,
-        steps=steps,
-        obs_dim=spec.obs_dim,
-        act_dim=spec.act_dim,
-        layout=spec.layout,
-        action_low=spec.action_low,
-        action_high=spec.action_high,
-        gears=config.gears,
-        master_units=config.recipe.master_units,
-        period=config.recipe.period,
-        activation=config.recipe.actor_activation,
-        forced_gear=settings.forced_gear(len(config.gears)),
-        boltzmann=config.boltzmann,
-        hindsight=config.hindsight,
-    )
-
-
-def weights_of(learner: Learner) -> Weights:
-    """What acts, out of what learns."""
-    *gears, master = learner.acting()
-    return Weights(tuple(gears), master)
