@@ -92,9 +92,9 @@ class Training:
                     break
             self._learn_pending()
             self._finish_learning()
-            self.save_policies()
             if self.config.evaluate_every:
                 self._evaluate()
+            self.save_policies()  # last: policies that have seen every step mark a run as finished
         finally:
             if self._checkpoints is not None:
                 self._checkpoints.close()
