@@ -13,7 +13,7 @@ from lowgear.config import RunConfig, resolve
 from lowgear.envs.protocol import BatchEnv
 from lowgear.errors import LowgearError
 from lowgear.evaluate import MASTERS
-from lowgear.runtime import Policy, act, boltzmann, mlp
+from lowgear.runtime import Policy, Shifter, act, boltzmann, values
 from lowgear.tasks import Task
 
 Array = npt.NDArray[Any]
@@ -25,7 +25,8 @@ class Agent:
     """One master with its gears.
 
     `env` is a task's name (`walker-stand`, `gym:Pendulum-v1`) or a Gymnasium environment, with `gears` and
-    `cost_coefficient` then given. Further keywords are settings of the recipe: `Agent(env, batch=128)`.
+    `cost_coefficient` then given: one price of compute, or the two ends of a dial. Further keywords are settings of the
+    recipe: `Agent(env, batch=128)`.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class Agent:
         *,
         seed: int = 0,
         gears: Sequence[int] | None = None,
-        cost_coefficient: float | None = None,
+        cost_coefficient: float | Sequence[float] | None = None,
         variant: str = "asymmetric",
         recipe: str = "modern",
         **settings: Any,
@@ -46,11 +47,12 @@ class Agent:
             "recipe": recipe,
             "seeds": (seed,),
             "gears": gears,
-            "cost_coefficients": None if cost_coefficient is None else (cost_coefficient,),
+            "cost_coefficients": _listed(cost_coefficient),
             "variants": (variant,),
             "overrides": settings,
         }
         self._policy: Policy | None = None
+        self._position = 0.0
         self._generator = np.random.default_rng(seed)
         self._config(1)  # a bad option is an error here, not after the first hours
 
@@ -76,12 +78,21 @@ class Agent:
         display = Display(config.steps) if progress_bar else None
         try:
             training.run([*listeners, display] if display else listeners)
-            self._policy = training.policy(0)
+            self._take(training.policy(0))
         finally:
             if display:
                 display.close()
             training.learner.close()
         return self
+
+    @property
+    def cost_coefficient(self) -> float:
+        """The price of compute that the master goes by; on a dial agent it can be set at any time."""
+        return self.policy.header.cost_coefficient
+
+    @cost_coefficient.setter
+    def cost_coefficient(self, value: float) -> None:
+        self._take(self.policy.at(value))
 
     def predict(
         self,
@@ -93,7 +104,7 @@ class Agent:
     ) -> tuple[Array, State]:
         """Actions in the environment's own bounds, and the state to pass on at the next step.
 
-        `state` carries each environment's gear and how many steps it has held; `episode_start` says which
+        `state` carries each environment's pick and how many steps it has held; `episode_start` says which
         environments begin an episode. With `deterministic=False` the gear's action is sampled. The master is greedy
         unless the task is one where the paper samples it; `master` ("greedy", "boltzmann") settles it.
         """
@@ -104,26 +115,26 @@ class Agent:
             raise LowgearError(f"unknown master {master!r}: write {' or '.join(MASTERS)}")
         flat, single = _flat(observation, header)
         count = len(flat)
-        gear, age = (
-            (np.zeros(count, np.int32), np.zeros(count, np.int32)) if state is None else (s.copy() for s in state)
-        )
-        if gear.shape != (count,):
-            raise LowgearError(f"state is for {len(gear)} environments but the observation for {count}")
+        shifter = Shifter((count,), len(header.gears), header.periods)
+        if state is not None:
+            shifter.choice, shifter.age = (s.copy() for s in state)
+        if shifter.choice.shape != (count,):
+            raise LowgearError(f"state is for {len(shifter.choice)} environments but the observation for {count}")
         if episode_start is not None:
-            age[np.asarray(episode_start, bool)] = 0
-        due = age == 0
+            shifter.release(np.asarray(episode_start, bool))
         if header.forced_gear is not None:
-            gear[:] = header.forced_gear
-        elif due.any():
-            values = mlp(weights.master, flat[None], header.activation)[0]
+            shifter.pick(np.full(count, header.forced_gear, np.int32))
+        elif shifter.due.any():
+            position = None if header.dial is None else np.full((1, count), self._position, np.float32)
+            found = values(weights.master, flat[None], position, header.activation)[0]
             chance = self._generator.random(count, np.float32)
-            picked = boltzmann(values, chance) if master == "boltzmann" else values.argmax(axis=-1)
-            gear = np.where(due, picked, gear).astype(np.int32)
+            shifter.pick(boltzmann(found, chance) if master == "boltzmann" else found.argmax(axis=-1))
         noise = None if deterministic else self._generator.standard_normal((1, count, header.act_dim), np.float32)
-        action = act(weights.gears, flat[None], gear[None], header.activation, noise)[0]
+        action = act(weights.gears, flat[None], shifter.gear[None], header.activation, noise)[0]
+        shifter.release(shifter.advance(np.zeros(count, bool)))
         low, high = np.asarray(header.action_low, np.float32), np.asarray(header.action_high, np.float32)
         scaled = np.clip(low + (action + 1) / 2 * (high - low), low, high)
-        return (scaled[0] if single else scaled), (gear, (age + 1) % header.period)
+        return (scaled[0] if single else scaled), (shifter.choice, shifter.age)
 
     def save(self, path: str | Path) -> None:
         """Write the controller to a safetensors file."""
@@ -133,10 +144,15 @@ class Agent:
     def load(cls, path: str | Path) -> "Agent":
         """A controller from a file: it predicts at once and needs no environment."""
         agent = cls.__new__(cls)
-        agent._policy = runtime.load(path)
+        agent._take(runtime.load(path))
         agent._task, agent._env, agent._options = None, None, {}
-        agent._generator = np.random.default_rng(agent._policy.header.seed)
+        agent._generator = np.random.default_rng(agent.policy.header.seed)
         return agent
+
+    def _take(self, policy: Policy) -> None:
+        dial = policy.header.dial
+        self._policy = policy
+        self._position = 0.0 if dial is None else dial.position(policy.header.cost_coefficient)
 
     def _config(self, steps: int) -> RunConfig:
         if self._task is None:
@@ -159,6 +175,12 @@ class _Calls:
 
     def on_steps(self, steps: int) -> bool:  # noqa: ARG002
         return self._go_on
+
+
+def _listed(coefficient: float | Sequence[float] | None) -> Sequence[float] | None:
+    if coefficient is None or isinstance(coefficient, Sequence):
+        return coefficient
+    return (coefficient,)
 
 
 def _environment(env: Any) -> tuple[Task, BatchEnv]:

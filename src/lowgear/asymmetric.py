@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from lowgear import dqn, noise, replay, sac
+from lowgear import dial, dqn, noise, replay, sac
 from lowgear.dqn import DqnSettings, DqnState, Picks
 from lowgear.replay import Replay, ReplaySettings
 from lowgear.sac import SacSettings, SacState
@@ -23,7 +23,8 @@ class Knobs(NamedTuple):
     """Per-agent values, each (P,): what differs within a population without changing a shape."""
 
     seed: Values  # uint32
-    cost_coefficient: Values  # λ; 0 is the no-cost ablation
+    cost_low: Values  # λ at the dial's low end; 0 is the no-cost ablation
+    cost_ratio: Values  # of its ends; 1 where the agent has one coefficient
     discount: Values
     master_discount: Values
     learning_rate: Values
@@ -43,6 +44,9 @@ class Method(NamedTuple):
     gears: tuple[int, ...]  # hidden width of each gear's actor
     critic_units: tuple[int, ...]  # hidden width of each gear's critics
     gear_costs: tuple[float, ...]  # c_ω, gear 0 costs 1
+    pick_cost: float  # what a pick adds to them; 0 where the master is not charged
+    durations: int  # that the master chooses from
+    dial: bool  # the master sees the coefficient it pays
     master_units: int
     batch: int
     master_batch: int
@@ -61,7 +65,8 @@ def init(seeds: jax.Array, method: Method) -> Learners:
             sac.init(key, method.obs_dim, method.act_dim, units, critic_units)
             for key, units, critic_units in zip(gear_keys, method.gears, method.critic_units, strict=True)
         )
-        return (*gears, dqn.init(master_key, method.obs_dim, len(method.gears), method.master_units))
+        choices = len(method.gears) * method.durations
+        return (*gears, dqn.init(master_key, method.obs_dim + method.dial, choices, method.master_units))
 
     return jax.vmap(one)(seeds)
 
@@ -114,19 +119,31 @@ def learner_name(number: int, method: Method) -> str:
 
 
 def pay(rows: replay.PickRows, coefficient: jax.Array, discount: jax.Array, method: Method) -> Picks:
-    """The master's batch: rewards minus λ·c_ω over the steps that really ran, and the discount over them."""
+    """The master's batch: rewards minus λ times cost, and the discount over the time a pick held.
+
+    The cost is that of the pick itself and c_ω for each step that really ran.
+    """
     picks = rows.picks
-    duration = rows.duration.astype(jnp.float32)
-    cost = jnp.asarray(method.gear_costs, jnp.float32)[picks.choice] * duration
-    elapsed = duration if method.discount_by_step else jnp.ones_like(duration)
+    gear = picks.choice % len(method.gears)
+    cost = jnp.asarray(method.gear_costs, jnp.float32)[gear] * rows.held + method.pick_cost
+    elapsed = rows.duration.astype(jnp.float32) if method.discount_by_step else jnp.ones_like(rows.held)
     return picks._replace(reward=picks.reward - coefficient * cost, discount=picks.discount * discount**elapsed)
+
+
+def show(picks: Picks, position: jax.Array) -> Picks:
+    """The master's batch with the dial's position, (B,), as its last input."""
+
+    def beside(observation: jax.Array) -> jax.Array:
+        return jnp.concatenate([observation, position[:, None]], axis=-1)
+
+    return picks._replace(observation=beside(picks.observation), next_observation=beside(picks.next_observation))
 
 
 class Draw(NamedTuple):
     """What chance decides of one update of one learner."""
 
     rows: jax.Array  # (B,) int32: the rows that make its batch
-    noise: jax.Array | None  # (2·B·act,) normal: of next actions, then of current ones; the master needs none
+    chance: jax.Array  # for a gear (2·B·act,) normal, next actions' then current ones'; for the master (B,) positions
 
 
 def _draw(number: int, method: Method, seed: jax.Array, lists: replay.Lists, time: jax.Array) -> Draw:
@@ -135,7 +152,7 @@ def _draw(number: int, method: Method, seed: jax.Array, lists: replay.Lists, tim
     chance = noise.uniform(seed, noise.stream(noise.ROWS, number), time, size)
     rows = replay.draw(lists, number, chance)
     if is_master:
-        return Draw(rows, None)
+        return Draw(rows, 2 * noise.uniform(seed, noise.stream(noise.PRICES, number), time, size) - 1)
     # Flat: with a short last axis the compiler's loop over these would not be vectorised.
     return Draw(rows, noise.normal(seed, noise.stream(noise.ACTIONS, number), time, 2 * size * method.act_dim))
 
@@ -145,12 +162,22 @@ def _update(
 ) -> tuple[LearnerState, Metrics]:
     """One update of one agent's learner on the batch that was drawn for it."""
     if isinstance(state, DqnState):
-        paid = pay(replay.picks(rows, draw.rows, method.replay), knobs.cost_coefficient, knobs.master_discount, method)
-        return dqn.update(state, paid, knobs.master_learning_rate, method.dqn)
-    assert draw.noise is not None
+        return dqn.update(state, _picks(rows, knobs, draw, method), knobs.master_learning_rate, method.dqn)
     steps = replay.transitions(rows, draw.rows, knobs.discount, method.replay.columns)
-    normal = draw.noise.reshape(2, method.batch, method.act_dim)
+    normal = draw.chance.reshape(2, method.batch, method.act_dim)
     return sac.update(state, steps, normal, knobs.learning_rate, method.sac)
+
+
+def _picks(rows: jax.Array, knobs: Knobs, draw: Draw, method: Method) -> Picks:
+    """The master's batch, paid: at the agent's coefficient, or with a dial at a fresh one for each pick."""
+    weight = knobs.master_discount if method.discount_by_step else jnp.float32(1)
+    found = replay.picks(rows, draw.rows, weight, method.replay)
+    if not method.dial:
+        return pay(found, knobs.cost_low, knobs.master_discount, method)
+    # An agent of one coefficient has nothing to set, and sees the middle of its dial.
+    position = jnp.where(knobs.cost_ratio > 1, draw.chance, 0.0)
+    coefficient = dial.price(position, knobs.cost_low, knobs.cost_ratio)
+    return show(pay(found, coefficient, knobs.master_discount, method), position)
 
 
 def _keep(ready: jax.Array, new: LearnerState, old: LearnerState) -> LearnerState:

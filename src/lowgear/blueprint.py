@@ -17,13 +17,16 @@ from lowgear.sac import SacSettings
 
 def method_of(config: RunConfig, spec: EnvSpec) -> Method:
     """The static side of the program that trains a run."""
-    recipe = config.recipe
+    recipe, prices = config.recipe, prices_of(config, spec)
     return Method(
         obs_dim=spec.obs_dim,
         act_dim=spec.act_dim,
         gears=config.gears,
         critic_units=config.critic_units,
-        gear_costs=cost.gear_costs(spec.obs_dim, spec.act_dim, config.gears),
+        gear_costs=prices.gear_costs,
+        pick_cost=prices.pick_cost if recipe.price_picks else 0.0,
+        durations=len(recipe.periods),
+        dial=recipe.dial,
         master_units=recipe.master_units,
         batch=recipe.batch,
         master_batch=recipe.master_batch,
@@ -36,9 +39,15 @@ def method_of(config: RunConfig, spec: EnvSpec) -> Method:
         ),
         dqn=DqnSettings(recipe.actor_activation, recipe.master_copy_every),
         replay=ReplaySettings(
-            Columns(spec.obs_dim, spec.act_dim), len(config.gears), recipe.period, recipe.master_replay
+            Columns(spec.obs_dim, spec.act_dim), len(config.gears), max(recipe.periods), recipe.master_replay
         ),
     )
+
+
+def prices_of(config: RunConfig, spec: EnvSpec) -> cost.Prices:
+    """What each part of a run's controllers costs when it runs."""
+    recipe = config.recipe
+    return cost.prices(spec.obs_dim, spec.act_dim, config.gears, recipe.master_units, len(recipe.periods), recipe.dial)
 
 
 def knobs_of(config: RunConfig) -> Knobs:
@@ -46,7 +55,8 @@ def knobs_of(config: RunConfig) -> Knobs:
     agents, recipe = config.agents, config.recipe
     return Knobs(
         seed=np.array([a.seed for a in agents], np.uint32),
-        cost_coefficient=np.array([a.cost_coefficient for a in agents], np.float32),
+        cost_low=np.array([a.dial.low for a in agents], np.float32),
+        cost_ratio=np.array([a.dial.ratio for a in agents], np.float32),
         discount=np.array([a.discount for a in agents], np.float32),
         master_discount=np.full(len(agents), recipe.master_discount, np.float32),
         learning_rate=np.array([a.learning_rate for a in agents], np.float32),
@@ -60,10 +70,12 @@ def behaviour_of(config: RunConfig) -> Behaviour:
     recipe = config.recipe
     forced = [agent.forced_gear(len(config.gears)) for agent in config.agents]
     return Behaviour(
-        period=recipe.period,
+        gears=len(config.gears),
+        periods=recipe.periods,
         activation=recipe.actor_activation,
         forced_gear=np.array([-1 if gear is None else gear for gear in forced], np.int32),
         seeds=tuple(agent.seed for agent in config.agents),
+        dial=np.array([agent.dial.turns for agent in config.agents]) if recipe.dial else None,
         random_steps=recipe.random_steps,
         noise_hold=recipe.noise_hold,
         explore_steps=recipe.explore_share * config.steps,
@@ -80,6 +92,7 @@ def header_of(config: RunConfig, spec: EnvSpec, agent: int, steps: int) -> Polic
         variant=settings.variant,
         seed=settings.seed,
         cost_coefficient=settings.cost_coefficient,
+        dial=settings.dial if config.recipe.dial else None,
         steps=steps,
         obs_dim=spec.obs_dim,
         act_dim=spec.act_dim,
@@ -88,7 +101,7 @@ def header_of(config: RunConfig, spec: EnvSpec, agent: int, steps: int) -> Polic
         action_high=spec.action_high,
         gears=config.gears,
         master_units=config.recipe.master_units,
-        period=config.recipe.period,
+        periods=config.recipe.periods,
         activation=config.recipe.actor_activation,
         forced_gear=settings.forced_gear(len(config.gears)),
         boltzmann=config.boltzmann,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lowgear.envs.protocol import BatchEnv
 from lowgear.replay import Columns
-from lowgear.runtime import Shifter, Weights, act, mlp
+from lowgear.runtime import Shifter, Weights, act, values
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -29,10 +29,12 @@ class Episode(NamedTuple):
 class Behaviour(NamedTuple):
     """How agents act while they train."""
 
-    period: int
+    gears: int
+    periods: tuple[int, ...]
     activation: str
     forced_gear: npt.NDArray[np.int32]  # (P,): -1 where the master picks
     seeds: tuple[int, ...]  # of each agent
+    dial: npt.NDArray[np.bool_] | None  # (P,): whose dial turns, each episode at a position of its own; None: no dials
     random_steps: int
     noise_hold: int  # steps that a draw of action noise holds
     explore_steps: float  # over which the master's ε falls from 1
@@ -52,10 +54,13 @@ class Collector:
 
     def restart(self, number: int) -> None:
         """Open new episodes everywhere, from seeds that depend on the agents' seeds and `number` alone."""
-        seeds = [int(np.random.SeedSequence((seed, number)).generate_state(1)[0] >> 1) for seed in self.behaviour.seeds]
-        self._observation = self.env.reset(seeds)
-        self._shifter = Shifter((self.population, 1), self.behaviour.period)
-        self._open_episodes(np.ones(self.population, bool))
+        words = np.array(
+            [np.random.SeedSequence((seed, number)).generate_state(2) for seed in self.behaviour.seeds], np.uint32
+        )
+        self._observation = self.env.reset([int(word >> 1) for word in words[:, 0]])
+        self._shifter = Shifter((self.population, 1), self.behaviour.gears, self.behaviour.periods)
+        self._position = np.zeros((self.population, 1), np.float32)
+        self._open_episodes(np.ones(self.population, bool), (words[:, 1] * 2.0**-32).astype(np.float32))
 
     def collect(self, weights: Weights, steps: int, last: bool = False) -> tuple[FloatArray, list[Episode]]:
         """Rows (P, steps, width) as `Columns` lays them out, and the episodes that ended.
@@ -68,7 +73,8 @@ class Collector:
         for k in range(steps):
             row = rows[:, k]
             self._pick(weights, chunk, k)
-            action = self._act(weights, chunk, k)
+            gear = shifter.gear
+            action = self._act(weights, gear, chunk, k)
             step = self.env.step(action)
             ended = step.terminated | step.truncated
             closed = shifter.advance(ended[:, None])
@@ -77,20 +83,20 @@ class Collector:
             row[:, columns.action] = action
             row[:, columns.reward] = step.reward
             row[:, columns.alive] = ~step.terminated
-            row[:, columns.choice] = shifter.gear[:, 0]
+            row[:, columns.choice] = shifter.choice[:, 0]
             row[:, columns.age] = shifter.age[:, 0]
             row[:, columns.closed] = closed[:, 0]
             self._observation = step.observation
             self.steps += 1
             self._returns += step.reward
             self._lengths += 1
-            self._large += shifter.gear[:, 0] == len(weights.gears) - 1
+            self._large += gear[:, 0] == self.behaviour.gears - 1
             shifter.release(closed)
             if step.success is not None:
                 self._success |= step.success
             if ended.any():
                 episodes += self._finished(ended, step.success is not None)
-                self._open_episodes(ended)
+                self._open_episodes(ended, chunk.dial[:, k])
         if last:
             rows[:, -1, columns.closed] = 1
         return rows, episodes
@@ -99,21 +105,21 @@ class Collector:
         due = self._shifter.due
         if not due.any():
             return
-        best = mlp(weights.master, self._observation[:, None], self.behaviour.activation).argmax(axis=-1)
-        progress = self.steps / self.behaviour.explore_steps if self.behaviour.explore_steps else 1.0
-        epsilon = max(self.behaviour.explore_last, 1 - progress)
-        choice = np.where(chunk.explore[:, k, None] < epsilon, chunk.gear[:, k, None] % len(weights.gears), best)
-        forced = self.behaviour.forced_gear[:, None]
-        choice = np.where(forced >= 0, forced, choice)
-        self._shifter.gear = np.where(due, choice, self._shifter.gear).astype(np.int32)
+        behaviour = self.behaviour
+        position = None if behaviour.dial is None else self._position
+        found = values(weights.master, self._observation[:, None], position, behaviour.activation)
+        progress = self.steps / behaviour.explore_steps if behaviour.explore_steps else 1.0
+        epsilon = max(behaviour.explore_last, 1 - progress)
+        any_choice = chunk.choice[:, k, None] % found.shape[-1]
+        choice = np.where(chunk.explore[:, k, None] < epsilon, any_choice, found.argmax(axis=-1))
+        forced = behaviour.forced_gear[:, None]
+        self._shifter.pick(np.where(forced >= 0, forced, choice))
 
-    def _act(self, weights: Weights, chunk: "_Chances", k: int) -> FloatArray:
+    def _act(self, weights: Weights, gear: npt.NDArray[np.int32], chunk: "_Chances", k: int) -> FloatArray:
         if self.steps < self.behaviour.random_steps:
             return chunk.action[:, k]
         noise = chunk.noise[:, k, None]
-        return act(weights.gears, self._observation[:, None], self._shifter.gear, self.behaviour.activation, noise)[
-            :, 0
-        ]
+        return act(weights.gears, self._observation[:, None], gear, self.behaviour.activation, noise)[:, 0]
 
     def _draw(self, steps: int) -> "_Chances":
         """The chunk's random numbers, each agent's from a generator of its own."""
@@ -121,7 +127,8 @@ class Collector:
         chances = _Chances(
             noise=np.empty(shape, np.float32),
             explore=np.empty(shape[:2], np.float32),
-            gear=np.empty(shape[:2], np.int64),
+            choice=np.empty(shape[:2], np.int64),
+            dial=np.empty(shape[:2], np.float32),
             action=np.empty(shape, np.float32),
         )
         hold = self.behaviour.noise_hold
@@ -130,7 +137,8 @@ class Collector:
             generator = np.random.Generator(np.random.Philox(key=np.array([seed, self.steps], np.uint64)))
             chances.noise[agent] = generator.standard_normal(draws, np.float32).repeat(hold, axis=0)[:steps]
             chances.explore[agent] = generator.random(steps, np.float32)
-            chances.gear[agent] = generator.integers(0, 2**31, steps)
+            chances.choice[agent] = generator.integers(0, 2**31, steps)
+            chances.dial[agent] = generator.random(steps, np.float32)
             if self.steps < self.behaviour.random_steps:
                 chances.action[agent] = generator.uniform(-1, 1, draws).repeat(hold, axis=0)[:steps]
         return chances
@@ -147,7 +155,11 @@ class Collector:
             for i in np.flatnonzero(ended)
         ]
 
-    def _open_episodes(self, where: npt.NDArray[np.bool_]) -> None:
+    def _open_episodes(self, where: npt.NDArray[np.bool_], chance: FloatArray) -> None:
+        """Clear the sums and turn the dials of new episodes, to positions given by `chance` uniform in [0, 1)."""
+        if self.behaviour.dial is not None:
+            turned = where & self.behaviour.dial
+            self._position[turned, 0] = 2 * chance[turned] - 1
         if where.all():
             self._returns = np.zeros(self.population)
             self._lengths = np.zeros(self.population, np.int64)
@@ -163,5 +175,6 @@ class _Chances(NamedTuple):
 
     noise: FloatArray
     explore: FloatArray
-    gear: npt.NDArray[np.int64]
+    choice: npt.NDArray[np.int64]
+    dial: FloatArray
     action: FloatArray

@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from lowgear import recipes
+from lowgear.dial import Dial, span
 from lowgear.errors import LowgearError
 from lowgear.recipes import Recipe
 from lowgear.tasks import Task, check_gears
 
-VARIANTS = ("asymmetric", "small-only", "large-only", "no-cost", "separate-buffers")
+VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-coefficient", "no-cost", "separate-buffers")
 MAX_SEED = 2**31 - 1
 
 
@@ -20,7 +21,8 @@ class AgentConfig:
 
     variant: str
     seed: int
-    cost_coefficient: float
+    cost_coefficient: float  # that it pays, or the dial's setting while it is evaluated
+    dial: Dial  # coefficients that it learns; one alone has equal ends
     discount: float
     learning_rate: float
 
@@ -64,9 +66,10 @@ class RunConfig:
     def from_json(cls, raw: dict[str, Any]) -> "RunConfig":
         """Back from config.json."""
         known = {key: raw[key] for key in cls.__dataclass_fields__}
-        known["recipe"] = Recipe(**raw["recipe"])
+        lists = {key: tuple(raw["recipe"][key]) for key in ("periods", "dial_reach")}
+        known["recipe"] = Recipe(**raw["recipe"] | lists)
         known["gears"] = tuple(raw["gears"])
-        known["agents"] = tuple(AgentConfig(**agent) for agent in raw["agents"])
+        known["agents"] = tuple(AgentConfig(**agent | {"dial": Dial(*agent["dial"])}) for agent in raw["agents"])
         return cls(**known)
 
 
@@ -91,18 +94,17 @@ def resolve(
     unknown = sorted(overrides.keys() - {field.name for field in fields(Recipe)})
     if unknown:
         raise LowgearError(f"the recipe has no setting {unknown[0]!r}: see lowgear.recipes.Recipe")
+    overrides = {key: tuple(value) if isinstance(value, list) else value for key, value in overrides.items()}
     chosen = replace(recipes.find(recipe, task.name), **overrides)
     _check_recipe(chosen)
     widths = gears or task.gears
     if widths is None:
         raise LowgearError(f"{task.name} has no preset widths: give --gears, for example --gears 8,64")
-    if cost_coefficients is None:
-        if task.cost_coefficient is None:
-            raise LowgearError(
-                f"{task.name} has no preset cost coefficient: give --cost-coefficients; "
-                "about 0.001 of the reward of a good step is a start"
-            )
-        cost_coefficients = (task.cost_coefficient,)
+    if cost_coefficients is None and task.cost_coefficient is None:
+        raise LowgearError(
+            f"{task.name} has no preset cost coefficient: give --cost-coefficients; where a good step earns about 1, "
+            f"{'0.0003,0.1 is a dial' if chosen.dial else '0.001 is a start'}"
+        )
     steps = task.steps if steps is None else steps
     if steps < 1:
         raise LowgearError(f"--steps {steps}: a run needs at least one step")
@@ -117,8 +119,8 @@ def resolve(
         recipe=chosen,
         gears=check_gears(widths),
         steps=steps,
-        agents=_agents(chosen, seeds, variants, cost_coefficients, discounts, learning_rates),
-        boltzmann=task.boltzmann,
+        agents=_agents(chosen, seeds, variants, (cost_coefficients, task.cost_coefficient), discounts, learning_rates),
+        boltzmann=task.boltzmann and chosen.sample_master,
         hindsight=task.hindsight,
         evaluate_every=evaluate_every,
         evaluate_episodes=evaluate_episodes,
@@ -131,11 +133,11 @@ def _agents(
     recipe: Recipe,
     seeds: Sequence[int],
     variants: Sequence[str],
-    cost_coefficients: Sequence[float],
+    coefficients: tuple[Sequence[float] | None, float | None],
     discounts: Sequence[float] | None,
     learning_rates: Sequence[float] | None,
 ) -> tuple[AgentConfig, ...]:
-    """Every combination once; a coefficient means nothing to an agent that does not pay."""
+    """Every combination once, with the coefficients that were given or the task's."""
     for variant in variants:
         if variant not in VARIANTS:
             hint = "; two-large is a setting: --gears 64,64" if variant == "two-large" else ""
@@ -143,7 +145,7 @@ def _agents(
     for seed in seeds:
         if not 0 <= seed <= MAX_SEED:
             raise LowgearError(f"seed {seed} is outside 0 to {MAX_SEED}")
-    for value in cost_coefficients:
+    for value in coefficients[0] or ():
         if not 0 <= value < float("inf"):
             raise LowgearError(f"cost coefficient {value}: write a number of 0 or more")
     for value in discounts or ():
@@ -153,19 +155,31 @@ def _agents(
         if not 0 < value < float("inf"):
             raise LowgearError(f"learning rate {value}: write a number above 0")
     agents = []
-    for variant, coefficient, discount, rate, seed in itertools.product(
-        variants,
-        cost_coefficients,
-        discounts or (recipe.discount,),
-        learning_rates or (recipe.learning_rate,),
-        seeds,
-    ):
-        pays = variant in ("asymmetric", "separate-buffers")
-        agents.append(AgentConfig(variant, seed, coefficient if pays else 0.0, discount, rate))
+    for variant in variants:
+        for (setting, dial), discount, rate, seed in itertools.product(
+            _dials(variant, recipe, *coefficients),
+            discounts or (recipe.discount,),
+            learning_rates or (recipe.learning_rate,),
+            seeds,
+        ):
+            agents.append(AgentConfig(variant, seed, setting, dial, discount, rate))
     agents = list(dict.fromkeys(agents))
     if not agents:
         raise LowgearError("a run needs at least one agent: give --seeds and --variants")
     return tuple(agents)
+
+
+def _dials(
+    variant: str, recipe: Recipe, given: Sequence[float] | None, preset: float | None
+) -> list[tuple[float, Dial]]:
+    """The setting and the dial of each agent of a variant; a coefficient means nothing to one that does not pay."""
+    if variant not in ("asymmetric", "fixed-coefficient", "separate-buffers"):
+        return [(0.0, Dial(0.0, 0.0))]
+    if not recipe.dial or variant == "fixed-coefficient":
+        return [(value, Dial(value, value)) for value in given or [preset or 0.0]]
+    dial = span(given or [(preset or 0.0) * reach for reach in recipe.dial_reach])
+    inside = preset is not None and dial.low <= preset <= dial.high
+    return [(preset if inside and preset is not None else dial.middle, dial)]
 
 
 def _check_recipe(recipe: Recipe) -> None:
@@ -177,11 +191,18 @@ def _check_recipe(recipe: Recipe) -> None:
         "master_replay",
         "master_copy_every",
         "noise_hold",
-        "period",
         "chunk",
     ):
         if getattr(recipe, name) < 1:
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write 1 or more")
+    periods = list(recipe.periods)
+    if not periods or periods != sorted(set(periods)) or periods[0] < 1:
+        raise LowgearError(
+            f"period {','.join(map(str, periods))}: write different numbers of 1 or more, shortest first"
+        )
+    low, high = recipe.dial_reach
+    if not 0 < low <= high < float("inf"):
+        raise LowgearError(f"dial reach {recipe.dial_reach}: write two numbers above 0, the lower first")
     if recipe.critic_units is not None and recipe.critic_units < 1:
         raise LowgearError(f"critic units {recipe.critic_units}: write 1 or more")
 

@@ -5,6 +5,7 @@ every published figure: `2·(obs·h + h·h + 2·h·act) + 3`. The master is char
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 PAPER_MASTER_UNITS = 32
 PAPER_PERIOD = 5
@@ -21,6 +22,33 @@ def master_flops(obs_dim: int, choices: int, units: int) -> int:
     `obs_dim` counts every input it really has: the observation and, on a dial agent, the coefficient.
     """
     return 2 * (obs_dim * units + units * units + units * choices)
+
+
+class Prices(NamedTuple):
+    """What a controller's parts cost each time they run, in FLOPs."""
+
+    gears: tuple[int, ...]  # one action of each gear
+    pick: int  # one pick of the master
+
+    @property
+    def gear_costs(self) -> tuple[float, ...]:
+        """Price of each gear relative to the cheapest, c_ω of the paper."""
+        return tuple(flops / self.gears[0] for flops in self.gears)
+
+    @property
+    def pick_cost(self) -> float:
+        """Price of a pick in the same unit."""
+        return self.pick / self.gears[0]
+
+
+def prices(
+    obs_dim: int, act_dim: int, gears: Sequence[int], master_units: int, durations: int = 1, dial: bool = False
+) -> Prices:
+    """Prices of a controller whose master chooses a gear and one of `durations`, with a dial or without."""
+    return Prices(
+        tuple(policy_flops(obs_dim, act_dim, units) for units in gears),
+        master_flops(obs_dim + dial, len(gears) * durations, master_units),
+    )
 
 
 def gear_costs(obs_dim: int, act_dim: int, gears: Sequence[int]) -> tuple[float, ...]:

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear import cost
+from lowgear.cost import Prices
 from lowgear.envs.protocol import BatchEnv
 from lowgear.errors import LowgearError
-from lowgear.runtime import Policy, Shifter, Weights, act, boltzmann, mlp, stack
+from lowgear.runtime import Policy, Shifter, Weights, act, boltzmann, stack, values
 
 FloatArray = npt.NDArray[np.float64]
 ENVIRONMENTS_AT_MOST = 64  # making one costs EnvPool up to 50 ms
@@ -25,9 +26,10 @@ class Players:
 
     weights: Weights
     forced_gear: npt.NDArray[np.int32]  # (P,): -1 where the master picks
-    period: int
+    periods: tuple[int, ...]
     activation: str
     master: str  # one of MASTERS
+    position: npt.NDArray[np.float32] | None = None  # (P,): of each dial; None where the masters have none
 
 
 @dataclass(frozen=True)
@@ -56,16 +58,17 @@ def play(
     gears = len(players.weights.gears)
     tally = _Tally(population, slots, gears)
     record: list[list[list[tuple[Any, ...]]]] = [[[] for _ in range(slots)] for _ in range(population)]
-    shifter = Shifter((population, slots), players.period)
+    shifter = Shifter((population, slots), gears, players.periods)
     observation = env.reset(seeds * population).reshape(population, slots, -1)
     left = np.tile(quota, (population, 1))
     while (left > 0).any():
         tally.picks += _pick(players, shifter, observation, generator)
-        action = act(players.weights.gears, observation, shifter.gear, players.activation)
+        gear = shifter.gear
+        action = act(players.weights.gears, observation, gear, players.activation)
         step = env.step(action.reshape(population * slots, -1))
         ended = (step.terminated | step.truncated).reshape(population, slots)
         shifter.release(shifter.advance(ended))
-        tally.add(step.reward.reshape(population, slots), shifter.gear)
+        tally.add(step.reward.reshape(population, slots), gear)
         if step.success is not None:
             tally.success |= step.success.reshape(population, slots)
         observation = step.observation.reshape(population, slots, -1)
@@ -82,60 +85,96 @@ def play(
     return Played(returns, lengths, picks, gear_steps, success if env.spec.has_success else None)
 
 
+def play_policies(
+    policies: Sequence[Policy],
+    make_env: Callable[[int], BatchEnv],
+    episodes: int,
+    master: str,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+) -> Played:
+    """`episodes` episodes of every policy at its own coefficient, the same starts for each of them.
+
+    Not more than ENVIRONMENTS_AT_MOST play at once, whatever the number of policies.
+    """
+    groups = [policies[i : i + ENVIRONMENTS_AT_MOST] for i in range(0, len(policies), ENVIRONMENTS_AT_MOST)]
+    slots = slots_for(len(groups[0]), episodes)
+    found = []
+    for group in groups:
+        env = make_env(len(group) * slots)
+        try:
+            found.append(play(of_policies(group, master), env, episodes, seed, progress))
+        finally:
+            env.close()
+    returns, lengths, picks, gear_steps = (
+        np.concatenate([getattr(part, name) for part in found])
+        for name in ("returns", "lengths", "picks", "gear_steps")
+    )
+    success = [part.success for part in found if part.success is not None]
+    return Played(returns, lengths, picks, gear_steps, np.concatenate(success) if success else None)
+
+
 def slots_for(population: int, episodes: int) -> int:
     """How many environments each controller plays in at once."""
     return max(1, min(episodes, ENVIRONMENTS_AT_MOST // population))
 
 
-def summarise(played: Played, agent: int, sizes: "Sizes") -> dict[str, Any]:
+def summarise(played: Played, agent: int, prices: Prices) -> dict[str, Any]:
     """One controller's figures as `lowgear evaluate --json` gives them."""
     steps, picks = played.lengths[agent].sum(), played.picks[agent].sum()
     share = played.gear_steps[agent].sum(axis=0) / steps
-    gear_flops = [cost.policy_flops(sizes.obs_dim, sizes.act_dim, units) for units in sizes.gears]
-    master = cost.master_flops(sizes.obs_dim, len(sizes.gears), sizes.master_units)
-    flops = cost.episode_flops(gear_flops, share.tolist(), master, picks / steps, 1)
+    flops = cost.episode_flops(prices.gears, share.tolist(), prices.pick, picks / steps, 1)
     returns = played.returns[agent]
-    spread = float(returns.std(ddof=1)) if len(returns) > 1 else 0.0
     return {
         "return_mean": float(returns.mean()),
-        "return_std": spread,
-        "return_ci95": NORMAL_95 * spread / math.sqrt(len(returns)),
+        "return_std": _spread(returns),
+        "return_ci95": half_width(returns),
         "success_rate": None if played.success is None else float(played.success[agent].mean()),
         "gear_share": share.tolist(),
         "large_share": float(share[-1]),
         "period_mean": float(steps / picks) if picks else None,
         "flops_per_step": float(flops),
-        "flops_reduction": cost.flops_reduction(float(flops), gear_flops[-1]),
+        "flops_reduction": cost.flops_reduction(float(flops), prices.gears[-1]),
+        "flops_reduction_ci95": half_width(flops_each(played, agent, prices)) / prices.gears[-1],
         "episode_length_mean": float(played.lengths[agent].mean()),
     }
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Shapes that the price depends on."""
-
-    obs_dim: int
-    act_dim: int
-    gears: tuple[int, ...]
-    master_units: int
+def flops_each(played: Played, agent: int, prices: Prices) -> FloatArray:
+    """FLOPs per step of each of one controller's episodes."""
+    flops = played.gear_steps[agent] @ np.asarray(prices.gears) + played.picks[agent] * prices.pick
+    each: FloatArray = flops / played.lengths[agent]
+    return each
 
 
-def of_policies(policies: Sequence[Policy], master: str) -> tuple[Players, Sizes]:
-    """Saved policies of one run, ready to play."""
+def half_width(sample: FloatArray) -> float:
+    """Of the 95% interval of a mean."""
+    return NORMAL_95 * _spread(sample) / math.sqrt(len(sample))
+
+
+def _spread(sample: FloatArray) -> float:
+    return float(sample.std(ddof=1)) if len(sample) > 1 else 0.0
+
+
+def of_policies(policies: Sequence[Policy], master: str) -> Players:
+    """Saved policies of one run, each at the coefficient its header names, ready to play."""
     first = policies[0].header
     for policy in policies[1:]:
         header = policy.header
-        if (header.task, header.gears, header.obs_dim, header.period) != (
+        if (header.task, header.gears, header.obs_dim, header.periods) != (
             first.task,
             first.gears,
             first.obs_dim,
-            first.period,
+            first.periods,
         ):
             raise LowgearError(f"policies of {first.task} {first.gears} and {header.task} {header.gears} do not mix")
     forced = np.array([-1 if p.header.forced_gear is None else p.header.forced_gear for p in policies], np.int32)
     weights = stack([policy.weights for policy in policies])
-    players = Players(weights, forced, first.period, first.activation, master)
-    return players, Sizes(first.obs_dim, first.act_dim, first.gears, first.master_units)
+    dials = [(p.header.dial, p.header.cost_coefficient) for p in policies]
+    position = [dial.position(coefficient) for dial, coefficient in dials if dial is not None]
+    return Players(
+        weights, forced, first.periods, first.activation, master, np.array(position, np.float32) if position else None
+    )
 
 
 def _pick(
@@ -146,13 +185,14 @@ def _pick(
     asked: npt.NDArray[np.bool_] = due & (players.forced_gear < 0)[:, None]
     choice = np.broadcast_to(players.forced_gear[:, None], due.shape)
     if asked.any():
-        values = mlp(players.weights.master, observation, players.activation)
+        position = None if players.position is None else np.broadcast_to(players.position[:, None], due.shape)
+        found = values(players.weights.master, observation, position, players.activation)
         if players.master == "boltzmann":
-            picked = boltzmann(values, generator.random(due.shape, np.float32))
+            picked = boltzmann(found, generator.random(due.shape, np.float32))
         else:
-            picked = values.argmax(axis=-1).astype(np.int32)
+            picked = found.argmax(axis=-1).astype(np.int32)
         choice = np.where(asked, picked, choice)
-    shifter.gear = np.where(due, choice, shifter.gear).astype(np.int32)
+    shifter.pick(choice)
     return asked
 
 

@@ -31,7 +31,13 @@ class Recipe:
     master_copy_every: int = 500  # updates between copies to the master's target
     explore_share: float = 0.1  # share of training over which the master's ε falls from 1
     explore_last: float = 0.02  # the ε it ends with
-    period: int = 5  # steps a pick holds
+    periods: tuple[int, ...] = (5,)  # steps a pick may hold; the master chooses where there are several
+    dial: bool = False  # one agent learns a range of coefficients, and its master sees the one it pays
+    dial_reach: tuple[float, float] = (1 / 30, 10.0)  # its ends where none are given, times the task's coefficient
+    price_picks: bool = False  # the master pays for its own inference too
+    sample_master: bool = (
+        True  # draw from softmax of the master's values when evaluating, on tasks where the paper does
+    )
     chunk: int = 64  # steps collected, and updates made, at a time; 1 is the paper's own schedule
 
 
@@ -47,6 +53,12 @@ MODERN = replace(
     critic_units=128,
     critic_activation="relu",
     master_batch=128,
+    master_units=16,
+    periods=(2, 5, 20),
+    dial=True,
+    price_picks=True,
+    discount_by_step=True,
+    sample_master=False,
 )
 
 RECIPES = {recipe.name: recipe for recipe in (MODERN, PAPER)}

@@ -48,7 +48,7 @@ class Columns(NamedTuple):
 
     @property
     def choice(self) -> int:
-        """What the master had picked: the gear, for one duration."""
+        """What the master had picked: the gear, and the number of its duration times the number of gears."""
         return self.reward + 2
 
     @property
@@ -157,29 +157,34 @@ def transitions(rows: jax.Array, number: jax.Array, discount: jax.Array, columns
 
 
 class PickRows(NamedTuple):
-    """Whole picks read off the ring: reward and duration apart, so that any price can be paid afterwards."""
+    """Whole picks read off the ring: reward and time apart, so that any price can be paid afterwards."""
 
-    picks: Picks  # with the undiscounted sum of rewards, no cost paid, and discount 1 or 0
-    duration: jax.Array  # (B,) int32 steps that really ran
+    picks: Picks  # with the sum of rewards, no cost paid, and discount 1 or 0
+    held: jax.Array  # (B,) the steps that really ran, each weighed as its reward is
+    duration: jax.Array  # (B,) int32 these steps, counted
 
 
-def picks(rows: jax.Array, last: jax.Array, settings: ReplaySettings) -> PickRows:
-    """The master's transitions that end in the rows `last` of one agent's ring."""
+def picks(rows: jax.Array, last: jax.Array, discount: jax.Array, settings: ReplaySettings) -> PickRows:
+    """The master's transitions that end in the rows `last` of one agent's ring.
+
+    `discount` weighs the steps within a pick; 1 is the paper's plain sum.
+    """
     columns, capacity = settings.columns, rows.shape[0]
     row = rows[last]
     duration = row[:, columns.age].astype(jnp.int32)
     first = (last - duration + 1) % capacity
     offset = jnp.arange(settings.longest_pick)[None]
     rewards = rows[(first[:, None] + offset) % capacity, columns.reward]
-    earned = jnp.where(offset < duration[:, None], rewards, 0.0).sum(axis=1)
+    weight = jnp.where(offset < duration[:, None], discount ** offset.astype(jnp.float32), 0.0)
     return PickRows(
         Picks(
             observation=rows[first][:, columns.observation],
             choice=row[:, columns.choice].astype(jnp.int32),
-            reward=earned,
+            reward=(rewards * weight).sum(axis=1),
             discount=row[:, columns.alive],
             next_observation=row[:, columns.next_observation],
         ),
+        weight.sum(axis=1),
         duration,
     )
 

@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from lowgear import cost
+from lowgear.dial import Dial
 from lowgear.errors import LowgearError
 
 FloatArray = npt.NDArray[np.float32]
@@ -25,7 +27,7 @@ IntArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 Layers = Sequence[tuple[FloatArray, FloatArray]]  # weight (P, in, out), bias (P, out)
 
-FORMAT = 1
+FORMAT = 2
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
 
 
@@ -72,23 +74,44 @@ def act(
     return np.tanh(mean + np.exp(log_std) * noise)
 
 
-class Shifter:
-    """Which gear holds in each of (P, N) environments, and since when."""
+def values(master: Layers, observation: FloatArray, position: FloatArray | None, activation: str) -> FloatArray:
+    """The master's values (P, N, choices); `position` (P, N) of the dial where the master has one.
 
-    def __init__(self, shape: tuple[int, ...], period: int) -> None:
-        self.period = period
-        self.gear: IntArray = np.zeros(shape, np.int32)
+    Choice c is gear `c % gears` for the duration number `c // gears`.
+    """
+    if position is not None:
+        observation = np.concatenate([observation, position[..., None]], axis=-1, dtype=np.float32)
+    return mlp(master, observation, activation)
+
+
+class Shifter:
+    """Which pick holds in each of (P, N) environments, and since when."""
+
+    def __init__(self, shape: tuple[int, ...], gears: int, periods: Sequence[int]) -> None:
+        self.gears = gears
+        self.periods: IntArray = np.asarray(periods, np.int32)
+        self.choice: IntArray = np.zeros(shape, np.int32)
         self.age: IntArray = np.zeros(shape, np.int32)  # steps the pick has held; 0: a new pick is due
+
+    @property
+    def gear(self) -> IntArray:
+        """The gear that acts."""
+        gear: IntArray = self.choice % self.gears
+        return gear
 
     @property
     def due(self) -> BoolArray:
         """Where the master must pick before the next step."""
         return np.equal(self.age, 0)
 
+    def pick(self, choice: npt.NDArray[np.integer[Any]]) -> None:
+        """Take over new picks where they are due."""
+        self.choice = np.where(self.due, choice, self.choice).astype(np.int32)
+
     def advance(self, ended: BoolArray) -> BoolArray:
         """Count a step that was taken; returns where the pick ended with it."""
         self.age += 1
-        return np.logical_or(self.age >= self.period, ended)
+        return np.logical_or(self.age >= self.periods[self.choice // self.gears], ended)
 
     def release(self, closed: BoolArray) -> None:
         """Ask for new picks where the old ones ended."""
@@ -111,7 +134,8 @@ class PolicyHeader:
     recipe: str
     variant: str
     seed: int
-    cost_coefficient: float
+    cost_coefficient: float  # that it pays, or the dial's setting unless another is asked for
+    dial: Dial | None  # None: the master does not see the coefficient
     steps: int  # environment steps it was trained for
     obs_dim: int
     act_dim: int
@@ -120,12 +144,19 @@ class PolicyHeader:
     action_high: tuple[float, ...]
     gears: tuple[int, ...]  # hidden widths
     master_units: int
-    period: int
+    periods: tuple[int, ...]  # steps a pick may hold, shortest first
     activation: str
     forced_gear: int | None  # small-only and large-only never ask the master
     boltzmann: bool  # how the paper evaluates this task
     hindsight: bool
     format: int = FORMAT
+
+    @property
+    def prices(self) -> cost.Prices:
+        """What each part costs when it runs."""
+        return cost.prices(
+            self.obs_dim, self.act_dim, self.gears, self.master_units, len(self.periods), self.dial is not None
+        )
 
 
 @dataclass(frozen=True)
@@ -134,6 +165,15 @@ class Policy:
 
     header: PolicyHeader
     weights: Weights
+
+    def at(self, coefficient: float) -> "Policy":
+        """The same controller with its dial set to a coefficient; one it was not trained for is an error."""
+        if self.header.dial is None or not self.header.dial.turns:
+            raise LowgearError(
+                f"this policy knows one cost coefficient, {self.header.cost_coefficient:g}: it has no dial"
+            )
+        self.header.dial.position(coefficient)
+        return replace(self, header=replace(self.header, cost_coefficient=float(coefficient)))
 
     def save(self, path: str | Path) -> None:
         """Write the file whole or not at all."""
@@ -213,8 +253,10 @@ def _parse_header(path: Path, text: str) -> PolicyHeader:
         if version != FORMAT:
             raise LowgearError(f"{path} has policy format {version}; this version of Lowgear reads format {FORMAT}")
         raw["layout"] = tuple((str(key), int(size)) for key, size in raw["layout"])
-        for key in ("action_low", "action_high", "gears"):
+        for key in ("action_low", "action_high", "gears", "periods"):
             raw[key] = tuple(raw[key])
+        if raw["dial"] is not None:
+            raw["dial"] = Dial(*raw["dial"])
         header = PolicyHeader(**{field.name: raw[field.name] for field in fields(PolicyHeader)})
         _check_header(header)
         return header
@@ -224,20 +266,26 @@ def _parse_header(path: Path, text: str) -> PolicyHeader:
 
 def _check_header(header: PolicyHeader) -> None:
     """Refuse values that would run as something else than was trained."""
-    sizes = (header.obs_dim, header.act_dim, header.master_units, header.period, *header.gears)
-    forced = header.forced_gear
+    sizes = (header.obs_dim, header.act_dim, header.master_units, *header.periods, *header.gears)
+    forced, dial = header.forced_gear, header.dial
     bounds = (*header.action_low, *header.action_high)
     problems = {
-        "sizes": not all(type(size) is int and size >= 1 for size in sizes) or len(header.gears) < 2,
+        "sizes": not all(type(size) is int and size >= 1 for size in sizes)
+        or len(header.gears) < 2
+        or not header.periods,
         "activation": header.activation not in ("tanh", "relu"),
         "forced_gear": forced is not None and (type(forced) is not int or not 0 <= forced < len(header.gears)),
         "layout": sum(size for _, size in header.layout) != header.obs_dim,
         "action bounds": not len(header.action_low) == len(header.action_high) == header.act_dim
         or not all(type(bound) is float for bound in bounds),
+        "cost coefficient": not 0 <= header.cost_coefficient < float("inf"),
+        "dial": dial is not None and not 0 <= dial.low <= dial.high < float("inf"),
     }
     bad = [name for name, wrong in problems.items() if wrong]
     if bad:
         raise ValueError(f"its {bad[0]} cannot be right")
+    if dial is not None:
+        dial.position(header.cost_coefficient)
 
 
 def _build(path: Path, header: PolicyHeader, tensors: dict[str, Any]) -> Weights:
@@ -257,7 +305,8 @@ def _build(path: Path, header: PolicyHeader, tensors: dict[str, Any]) -> Weights
     gears = tuple(
         layers(f"gear{g}", (header.obs_dim, units, units, 2 * header.act_dim)) for g, units in enumerate(header.gears)
     )
-    master = layers("master", (header.obs_dim, header.master_units, header.master_units, len(header.gears)))
+    inputs, choices = header.obs_dim + (header.dial is not None), len(header.gears) * len(header.periods)
+    master = layers("master", (inputs, header.master_units, header.master_units, choices))
     if tensors:
         raise LowgearError(f"{path} holds a tensor that its header does not name: {sorted(tensors)[0]}")
     return Weights(gears, master)

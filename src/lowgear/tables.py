@@ -147,7 +147,7 @@ def print_evaluation(lines: Sequence[dict[str, Any]]) -> None:
             str(line["agent"]),
             line["variant"],
             str(line["seed"]),
-            f"{line['cost_coefficient']:g}",
+            f"{line['cost_coefficient']:.3g}",
             f"{line['return_mean']:.1f}",
             f"{line['return_ci95']:.1f}",
             f"{line['return_std']:.1f}",

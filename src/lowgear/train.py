@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear import checkpoint, evaluate
-from lowgear.blueprint import behaviour_of, header_of, knobs_of, method_of, weights_of
+from lowgear.blueprint import behaviour_of, header_of, knobs_of, method_of, prices_of, weights_of
 from lowgear.checkpoint import Checkpoints, RunDirectory
 from lowgear.collect import Collector, Episode
 from lowgear.config import RunConfig
@@ -187,19 +187,14 @@ class Training:
             return
         config, count = self.config, len(self.config.agents)
         episodes = config.evaluate_episodes
-        forced = self.collector.behaviour.forced_gear
         master = "boltzmann" if config.boltzmann else "greedy"
-        env = self._make_env(count * evaluate.slots_for(count, episodes))
-        players = evaluate.Players(self.weights, forced, config.recipe.period, config.recipe.actor_activation, master)
-        played = evaluate.play(players, env, episodes, EVALUATION_SEED)
-        env.close()
-        sizes = evaluate.Sizes(self.spec.obs_dim, self.spec.act_dim, config.gears, config.recipe.master_units)
-        costs = np.asarray(self.method.gear_costs)
+        policies = [self.policy(agent) for agent in range(count)]
+        played = evaluate.play_policies(policies, self._make_env, episodes, master, EVALUATION_SEED)
+        prices = prices_of(config, self.spec)
         lines = []
         for agent, settings in enumerate(config.agents):
-            found = evaluate.summarise(played, agent, sizes)
-            paid = settings.cost_coefficient * float((played.gear_steps[agent] @ costs).mean())
-            score = found["return_mean"] - paid
+            found = evaluate.summarise(played, agent, prices)
+            score = found["return_mean"] - settings.cost_coefficient * self._cost(played, agent)
             if self._directory is not None and score > self.best[agent]:
                 self.policy(agent).save(self._directory.policy(agent, best=True))
             self.best[agent] = max(score, self.best[agent])
@@ -208,6 +203,11 @@ class Training:
         self.last_evaluation = lines
         for listener in self._listeners:
             listener.on_evaluation(lines)
+
+    def _cost(self, played: evaluate.Played, agent: int) -> float:
+        """Mean cost of an episode, as the master pays it."""
+        gears = played.gear_steps[agent] @ np.asarray(self.method.gear_costs)
+        return float((gears + played.picks[agent] * self.method.pick_cost).mean())
 
     def _line(self, kind: str, agent: int) -> Line:
         settings = self.config.agents[agent]

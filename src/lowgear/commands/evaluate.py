@@ -1,11 +1,14 @@
 """`lowgear evaluate`: what a run's controllers score and cost."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lowgear.errors import LowgearError
+
+if TYPE_CHECKING:
+    from lowgear.runtime import Policy
 
 
 @click.command()
@@ -16,17 +19,40 @@ from lowgear.errors import LowgearError
     type=click.Choice(["greedy", "boltzmann"]),
     help="How the master picks: its best value, or softmax of its values.  [default: the paper's for the task]",
 )
+@click.option(
+    "--cost-coefficients",
+    metavar="LIST",
+    help="Settings of the dial, 0.001,0.01,0.1: every dial agent plays at each.  [default: the policy's own]",
+)
+@click.option(
+    "--frontier",
+    type=int,
+    metavar="N",
+    help="N settings in even steps of the dial instead, both ends among them.",
+)
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
 @click.option("--seed", default=0, show_default=True, help="Of the episodes' starts.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there.")
-def evaluate(directory: Path, episodes: int, master: str | None, best: bool, seed: int, as_json: bool) -> None:
+def evaluate(
+    directory: Path,
+    episodes: int,
+    master: str | None,
+    cost_coefficients: str | None,
+    frontier: int | None,
+    best: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
     """Score the controllers of the run in DIRECTORY over many episodes at once.
 
     Prints return (mean, spread, 95% interval), share of the large gear, FLOPs per step and the reduction against the
-    large gear alone, for every agent, and keeps it in evaluation.json.
+    large gear alone, for every agent, and keeps it in evaluation.json. With several settings of the dial it also draws
+    return against FLOPs, with the run's small-only, large-only and fixed-coefficient agents beside it: frontier.svg and
+    frontier.png.
 
     \b
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --episodes 50
+      lowgear evaluate runs/walker-stand-modern-20261115-081500 --frontier 7
     """
     import json
 
@@ -35,7 +61,8 @@ def evaluate(directory: Path, episodes: int, master: str | None, best: bool, see
 
     from lowgear import envs, tables
     from lowgear.checkpoint import RunDirectory
-    from lowgear.evaluate import of_policies, play, slots_for, summarise
+    from lowgear.commands import lists
+    from lowgear.evaluate import play_policies, summarise
     from lowgear.runtime import load, write_whole
     from lowgear.tasks import find
 
@@ -50,13 +77,21 @@ def evaluate(directory: Path, episodes: int, master: str | None, best: bool, see
             f"{directory} has no policies yet: train it further with `lowgear train --resume {directory}`"
         )
     policies = [load(path) for path in paths]
-    how = master or ("boltzmann" if task.boltzmann else "greedy")
-    players, sizes = of_policies(policies, how)
-    env = envs.make(task, len(policies) * slots_for(len(policies), episodes))
+    numbered = list(enumerate(policies))
+    if cost_coefficients is not None or frontier is not None:
+        settings = None if cost_coefficients is None else lists.numbers("--cost-coefficients", cost_coefficients)
+        numbered = _at_settings(numbered, settings, frontier)
+    how = master or ("boltzmann" if config.boltzmann else "greedy")
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("episodes", total=episodes * len(policies))
-        played = play(players, env, episodes, seed, lambda count: progress.advance(bar, count))
-    env.close()
+        bar = progress.add_task("episodes", total=episodes * len(numbered))
+        played = play_policies(
+            [policy for _, policy in numbered],
+            lambda count: envs.make(task, count),
+            episodes,
+            how,
+            seed,
+            lambda count: progress.advance(bar, count),
+        )
     report: dict[str, Any] = {
         "task": config.task,
         "recipe": config.recipe.name,
@@ -70,8 +105,8 @@ def evaluate(directory: Path, episodes: int, master: str | None, best: bool, see
                 "seed": policy.header.seed,
                 "cost_coefficient": policy.header.cost_coefficient,
             }
-            | summarise(played, agent, sizes)
-            for agent, policy in enumerate(policies)
+            | summarise(played, place, policy.header.prices)
+            for place, (agent, policy) in enumerate(numbered)
         ],
     }
     text = json.dumps(report, indent=2)
@@ -80,3 +115,36 @@ def evaluate(directory: Path, episodes: int, master: str | None, best: bool, see
         click.echo(text)
     else:
         tables.print_evaluation(report["agents"])
+    if len(numbered) > len(policies):
+        _draw_frontier(report, directory)
+
+
+def _at_settings(
+    numbered: "list[tuple[int, Policy]]", settings: list[float] | None, count: int | None
+) -> "list[tuple[int, Policy]]":
+    """Every dial agent at each setting, the others as they are."""
+    if settings is not None and count is not None:
+        raise LowgearError("--cost-coefficients and --frontier both choose the settings: give one of them")
+    if count is not None and count < 2:
+        raise LowgearError(f"--frontier {count}: a line needs 2 settings or more")
+    found: list[tuple[int, Policy]] = []
+    for agent, policy in numbered:
+        dial = policy.header.dial
+        if dial is None or not dial.turns:
+            found.append((agent, policy))
+        else:
+            found += [(agent, policy.at(value)) for value in settings or dial.settings(count or 2)]
+    if len(found) == len(numbered) and all(one is other for (_, one), (_, other) in zip(found, numbered, strict=True)):
+        raise LowgearError("no agent of this run has a dial: its coefficients were settled when it was trained")
+    return found
+
+
+def _draw_frontier(report: dict[str, Any], directory: Path) -> None:
+    """Return against FLOPs as a picture, where the extra for pictures is installed."""
+    try:
+        from lowgear.report.frontier import draw
+    except ImportError:
+        click.echo("for a picture of the frontier: pip install 'lowgear[report]'", err=True)
+        return
+    for path in draw(report, directory):
+        click.echo(str(path), err=True)

@@ -21,13 +21,24 @@ if TYPE_CHECKING:
     "--variants",
     default="asymmetric",
     show_default=True,
-    help="asymmetric, small-only, large-only, no-cost, separate-buffers: one agent for each and each seed.",
+    help="asymmetric, small-only, large-only, fixed-coefficient, no-cost, separate-buffers: one agent for each and "
+    "each seed.",
 )
-@click.option("--cost-coefficients", metavar="LIST", help="Prices of compute: 0.001,0.01.  [default: the paper's]")
+@click.option(
+    "--cost-coefficients",
+    metavar="LIST",
+    help="Prices of compute, 0.001,0.1: the ends of the dial, or one agent for each where there is no dial (the "
+    "paper's recipe, and the variant fixed-coefficient).  [default: from the paper's for the task]",
+)
 @click.option("--discounts", metavar="LIST", help="Discounts of the gears: 0.99,0.999.  [default: the recipe's]")
 @click.option("--learning-rates", metavar="LIST", help="Of the gears: 3e-4,1e-3.  [default: the recipe's]")
 @click.option("--gears", metavar="WIDTHS", help="Hidden widths, cheapest first: 8,64.  [default: the paper's]")
-@click.option("--period", type=int, help="Steps a pick of the master holds.  [default: the recipe's, 5]")
+@click.option(
+    "--period",
+    metavar="LIST",
+    help="Steps a pick of the master holds, or those it may choose from: 5 or 2,5,20.  [default: the recipe's]",
+)
+@click.option("--master-units", type=int, help="Hidden width of the master.  [default: the recipe's]")
 @click.option("--critic-units", type=int, help="Hidden width of every gear's critics.  [default: the recipe's]")
 @click.option("--evaluate-every", type=int, help="Steps between evaluations, 0 for none.  [default: a tenth]")
 @click.option("--evaluate-episodes", default=5, show_default=True, help="Episodes of each agent then.")
@@ -88,7 +99,9 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[Any, RunConfig]":
         return None if text is None else lists.numbers("--" + option.replace("_", "-"), text)
 
     task = find(name)
-    overrides = {key: options[key] for key in ("period", "critic_units") if options[key] is not None}
+    overrides = {key: options[key] for key in ("master_units", "critic_units") if options[key] is not None}
+    if options["period"] is not None:
+        overrides["periods"] = tuple(lists.integers("--period", options["period"]))
     config = resolve(
         task,
         options["recipe"],
