@@ -11,6 +11,7 @@ import click
 from lowgear import __version__
 from lowgear.commands.evaluate import evaluate
 from lowgear.commands.train import train
+from lowgear.commands.tune import tune
 from lowgear.errors import LowgearError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def cli() -> None:
       lowgear train cartpole-swingup --steps 100000 --seeds 0-2
                                                 three agents at once, into runs/
       lowgear evaluate runs/NAME                return, share of the large gear, FLOPs saved
+      lowgear tune runs/NAME --keep-return 0.95 the cheapest setting of the dial that keeps 95%
     """
 
 
@@ -75,6 +77,7 @@ def tasks(name: str | None, gears: str | None, try_out: bool, as_json: bool) -> 
 
 cli.add_command(train)
 cli.add_command(evaluate)
+cli.add_command(tune)
 
 
 def main() -> None:

@@ -92,13 +92,16 @@ def play_policies(
     master: str,
     seed: int,
     progress: Callable[[int], None] | None = None,
+    slots: int | None = None,
 ) -> Played:
     """`episodes` episodes of every policy at its own coefficient, the same starts for each of them.
 
-    Not more than ENVIRONMENTS_AT_MOST play at once, whatever the number of policies.
+    Not more than ENVIRONMENTS_AT_MOST play at once, whatever the number of policies. Each policy plays in `slots` of
+    them: starts are the same from call to call only for the same number.
     """
-    groups = [policies[i : i + ENVIRONMENTS_AT_MOST] for i in range(0, len(policies), ENVIRONMENTS_AT_MOST)]
-    slots = slots_for(len(groups[0]), episodes)
+    slots = slots or slots_for(len(policies), episodes)
+    size = max(1, ENVIRONMENTS_AT_MOST // slots)
+    groups = [policies[i : i + size] for i in range(0, len(policies), size)]
     found = []
     for group in groups:
         env = make_env(len(group) * slots)

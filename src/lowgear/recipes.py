@@ -54,6 +54,7 @@ MODERN = replace(
     critic_activation="relu",
     master_batch=128,
     master_units=16,
+    explore_last=0.2,
     periods=(2, 5, 20),
     dial=True,
     price_picks=True,

@@ -157,3 +157,29 @@ def print_evaluation(lines: Sequence[dict[str, Any]]) -> None:
             *success,
         )
     Console().print(table)
+
+
+def print_tuning(lines: Sequence[dict[str, Any]]) -> None:
+    """Where the dials were set, one row for each agent, or how near they came.
+
+    `close` marks a setting whose interval does not clear the demand.
+    """
+    heads = ["", "seed", "λ", "return", "± 95%", "of best", "saved", "± 95%", "episodes", ""]
+    table = Table(*heads, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in table.columns[1:-1]:
+        column.justify = "right"
+    for line in lines:
+        note = "" if line["certain"] else "close"
+        table.add_row(
+            str(line["agent"]),
+            str(line["seed"]),
+            f"{line['cost_coefficient']:.3g}" if line["meets"] else "none",
+            f"{line['return_mean']:.1f}",
+            f"{line['return_ci95']:.1f}",
+            f"{line['return_mean'] / line['best_return']:.1%}" if line["best_return"] > 0 else "",
+            f"{line['flops_reduction']:.1%}",
+            f"{line['flops_reduction_ci95']:.1%}",
+            str(line["episodes_in_all"]),
+            note if line["meets"] else "nearest",
+        )
+    Console().print(table)

@@ -8,6 +8,7 @@ import click
 from lowgear.errors import LowgearError
 
 if TYPE_CHECKING:
+    from lowgear.checkpoint import RunDirectory
     from lowgear.runtime import Policy
 
 
@@ -63,7 +64,7 @@ def evaluate(
     from lowgear.checkpoint import RunDirectory
     from lowgear.commands import lists
     from lowgear.evaluate import play_policies, summarise
-    from lowgear.runtime import load, write_whole
+    from lowgear.runtime import write_whole
     from lowgear.tasks import find
 
     if episodes < 1:
@@ -71,12 +72,7 @@ def evaluate(
     run = RunDirectory(directory)
     config = run.read_config()
     task = find(config.task)
-    paths = [run.policy(agent, best) for agent in range(len(config.agents))]
-    if not paths[0].exists():
-        raise LowgearError(
-            f"{directory} has no policies yet: train it further with `lowgear train --resume {directory}`"
-        )
-    policies = [load(path) for path in paths]
+    policies = load_policies(run, best)
     numbered = list(enumerate(policies))
     if cost_coefficients is not None or frontier is not None:
         settings = None if cost_coefficients is None else lists.numbers("--cost-coefficients", cost_coefficients)
@@ -117,6 +113,16 @@ def evaluate(
         tables.print_evaluation(report["agents"])
     if len(numbered) > len(policies):
         _draw_frontier(report, directory)
+
+
+def load_policies(run: "RunDirectory", best: bool) -> "list[Policy]":
+    """The last policy of every agent, or the best one."""
+    from lowgear.runtime import load
+
+    paths = [run.policy(agent, best) for agent in range(len(run.read_config().agents))]
+    if not paths[0].exists():
+        raise LowgearError(f"{run.path} has no policies yet: train it further with `lowgear train --resume {run.path}`")
+    return [load(path) for path in paths]
 
 
 def _at_settings(

@@ -1,0 +1,205 @@
+"""The dial's setting that meets a demand, found with few episodes.
+
+Along the dial compute gets dearer, so return and FLOPs fall: the settings that meet a demand lie on one side of some
+point. The search brackets that point and halves the bracket. A setting is played a batch at a time, only until the
+interval of its margin over the demand is clear of zero, or too narrow to matter. All settings meet the same starts, so
+that margins against the agent's own best are differences of pairs, which need far fewer episodes than two means.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lowgear.cost import flops_reduction
+from lowgear.envs.protocol import BatchEnv
+from lowgear.evaluate import flops_each, half_width, play_policies
+from lowgear.runtime import Policy
+
+FloatArray = npt.NDArray[np.float64]
+SETTINGS = 33  # along the dial: steps of 1.2 for a dial of 300
+COARSE = 8  # every so many settings are played first
+BATCH = 8  # episodes of a setting at a time
+SURE = 1.3  # widens 95% intervals to 99% while searching: few episodes, looked at again and again
+FINE = 0.005  # of the demand: a difference too small to spend episodes on
+
+
+class Demand(NamedTuple):
+    """What a setting must do: keep a share of a return, or spend at most a share of the large gear's FLOPs."""
+
+    keep_return: float | None = None
+    reference: float | None = None  # the return of which a share is kept; None: the agent's own best
+    max_flops: float | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """How a search ended: the setting, or None and the nearest miss, with what was measured there."""
+
+    meets: bool
+    cost_coefficient: float
+    demanded: float  # the return to reach, or the FLOPs per step to stay within
+    best_return: float  # the best mean along the dial, or the reference's
+    return_mean: float
+    return_ci95: float
+    flops_per_step: float
+    flops_reduction: float
+    flops_reduction_ci95: float
+    certain: bool  # the 95% interval of the margin is clear of zero
+    episodes: int  # played at this setting
+    episodes_in_all: int
+
+
+class Search:
+    """One agent's search. Ask what it `wants`, `add` what was played, until it wants nothing."""
+
+    def __init__(self, policy: Policy, demand: Demand, episodes_at_most: int) -> None:
+        self.policy, self.demand = policy, demand
+        dial = policy.header.dial
+        assert dial is not None
+        assert dial.turns, "an agent of one coefficient has nothing to tune"
+        settings = dial.settings(SETTINGS)
+        # From settings that are sure to meet the demand, if any does, to settings that are not.
+        self.settings = settings if demand.max_flops is None else settings[::-1]
+        self._batches = -(-episodes_at_most // BATCH)
+        self._returns: dict[int, list[FloatArray]] = {}
+        self._flops: dict[int, list[FloatArray]] = {}
+
+    def wants(self) -> list[tuple[int, int]]:
+        """Settings to play next, each with the number of the batch."""
+        if not self._returns:
+            return [(place, 0) for place in range(0, SETTINGS, COARSE)]
+        kept, lost = self._bracket()
+        near = self._returns if kept is None else [place for place in (kept, lost) if place is not None]
+        doubtful = [place for place in near if not self._settled(place)]
+        if self._against_best:
+            doubtful += [place for place in self._returns if self._may_be_best(place)]
+        if doubtful:
+            return sorted({self._lagging(place) for place in doubtful})
+        if kept is not None and lost is not None and lost - kept > 1:
+            return [((kept + lost) // 2, 0)]
+        return []
+
+    def add(self, place: int, returns: FloatArray, flops: FloatArray) -> None:
+        """Take over one batch of a setting."""
+        self._returns.setdefault(place, []).append(returns)
+        self._flops.setdefault(place, []).append(flops)
+
+    def found(self) -> Found:
+        """What the search ended with."""
+        kept, _ = self._bracket()
+        place = kept if kept is not None else max(self._returns, key=lambda p: float(self._margin(p).mean()))
+        returns, flops = np.concatenate(self._returns[place]), np.concatenate(self._flops[place])
+        large = self.policy.header.prices.gears[-1]
+        margin = self._margin(place)
+        return Found(
+            meets=kept is not None,
+            cost_coefficient=self.settings[place],
+            demanded=self._demanded(),
+            best_return=self._best_return(),
+            return_mean=float(returns.mean()),
+            return_ci95=half_width(returns),
+            flops_per_step=float(flops.mean()),
+            flops_reduction=flops_reduction(float(flops.mean()), large),
+            flops_reduction_ci95=half_width(flops) / large,
+            certain=abs(float(margin.mean())) > half_width(margin),
+            episodes=len(returns),
+            episodes_in_all=sum(len(batch) for batches in self._returns.values() for batch in batches),
+        )
+
+    def _bracket(self) -> tuple[int | None, int | None]:
+        """The last played setting that meets the demand, and the played one after it."""
+        played = sorted(self._returns)
+        meets = [place for place in played if self._margin(place).mean() >= 0]
+        if not meets:
+            return None, None
+        kept = meets[-1]
+        return kept, next((place for place in played if place > kept), None)
+
+    def _margin(self, place: int) -> FloatArray:
+        """By how much each episode of a setting does better than demanded."""
+        demand = self.demand
+        if demand.max_flops is not None:
+            return self._demanded() - np.concatenate(self._flops[place])
+        if demand.reference is not None:
+            return np.concatenate(self._returns[place]) - self._demanded()
+        mine, best = self._beside_best(place)
+        margin: FloatArray = mine - best * _share(demand.keep_return, float(best.mean()))
+        return margin
+
+    def _settled(self, place: int) -> bool:
+        margin = self._margin(place)
+        doubt = SURE * half_width(margin)
+        clear = abs(float(margin.mean())) > doubt or doubt <= FINE * abs(self._demanded())
+        return clear or len(margin) >= self._batches * BATCH
+
+    @property
+    def _against_best(self) -> bool:
+        return self.demand.max_flops is None and self.demand.reference is None
+
+    def _beside_best(self, place: int) -> tuple[FloatArray, FloatArray]:
+        """Returns of a setting and of the best one, from the same starts."""
+        best = self._best()
+        common = min(len(self._returns[place]), len(self._returns[best]))
+        mine, its = (np.concatenate(self._returns[p][:common]) for p in (place, best))
+        return mine, its
+
+    def _may_be_best(self, place: int) -> bool:
+        """Whether more episodes may lift a setting so far above the best that the demand rises with it."""
+        mine, best = self._beside_best(place)
+        ahead = mine - best
+        reach = float(ahead.mean()) + SURE * half_width(ahead)
+        return reach > 2 * FINE * abs(float(best.mean())) and len(ahead) < self._batches * BATCH
+
+    def _lagging(self, place: int) -> tuple[int, int]:
+        """The batch that a margin lacks: of the setting itself, or of the best one it is paired with."""
+        if self._against_best:
+            place = min(place, self._best(), key=lambda p: len(self._returns[p]))
+        return place, len(self._returns[place])
+
+    def _best(self) -> int:
+        return max(self._returns, key=lambda place: float(np.concatenate(self._returns[place]).mean()))
+
+    def _best_return(self) -> float:
+        if self.demand.reference is not None:
+            return self.demand.reference
+        return float(np.concatenate(self._returns[self._best()]).mean())
+
+    def _demanded(self) -> float:
+        if self.demand.max_flops is not None:
+            return self.demand.max_flops * self.policy.header.prices.gears[-1]
+        best = self._best_return()
+        return best * _share(self.demand.keep_return, best)
+
+
+def _share(keep: float | None, best: float) -> float:
+    """The factor on a best return that leaves `keep` of it; where returns are negative, a loss makes them larger."""
+    assert keep is not None
+    return keep if best >= 0 else 2 - keep
+
+
+def search(
+    policies: Sequence[Policy],
+    demand: Demand,
+    make_env: Callable[[int], BatchEnv],
+    master: str,
+    *,
+    seed: int,
+    episodes_at_most: int,
+    progress: Callable[[int], None] | None = None,
+) -> list[Found]:
+    """The setting of each policy, all searched side by side."""
+    searches = [Search(policy, demand, episodes_at_most) for policy in policies]
+    while True:
+        wanted = [(s, place, batch) for s in searches for place, batch in s.wants()]
+        if not wanted:
+            return [s.found() for s in searches]
+        for batch in sorted({number for _, _, number in wanted}):
+            now = [(s, place) for s, place, number in wanted if number == batch]
+            at = [s.policy.at(s.settings[place]) for s, place in now]
+            starts = int(np.random.SeedSequence((seed, batch)).generate_state(1)[0])
+            played = play_policies(at, make_env, BATCH, master, starts, progress, slots=BATCH)
+            for player, (s, place) in enumerate(now):
+                s.add(place, played.returns[player], flops_each(played, player, s.policy.header.prices))
