@@ -3,7 +3,8 @@
     python benchmarks/recipes.py cartpole-swingup --steps 100000 --seeds 0-3 \
         --setting '{"critic_units": 128}' --setting '{"critic_units": 256}' --json out.json
 
-Prints the mean and spread over seeds of the final evaluation, for each setting, variant and learning rate.
+Prints the mean and spread over seeds after training, for each setting, variant, coefficient and learning rate. Dial
+agents play at every coefficient given; the fixed-cost variant trains one agent for each.
 """
 
 import json
@@ -17,6 +18,8 @@ from rich.table import Table
 from lowgear import envs, tasks
 from lowgear.commands import lists
 from lowgear.config import resolve
+from lowgear.evaluate import at_settings, play_policies, summarise
+from lowgear.provenance import provenance
 from lowgear.train import Training
 
 
@@ -25,7 +28,7 @@ from lowgear.train import Training
 @click.option("--steps", default=100_000)
 @click.option("--seeds", default="0-3")
 @click.option("--variants", default="asymmetric,small-only,large-only")
-@click.option("--learning-rates", default="3e-4")
+@click.option("--learning-rates", default=None)
 @click.option("--discounts", default=None)
 @click.option("--cost-coefficients", default=None)
 @click.option("--recipe", default="modern")
@@ -44,53 +47,47 @@ def main(
             steps=steps,
             seeds=lists.integers("--seeds", seeds),
             variants=lists.words(variants),
-            learning_rates=lists.numbers("--learning-rates", learning_rates),
+            learning_rates=lists.numbers("--learning-rates", learning_rates) if learning_rates else None,
             discounts=lists.numbers("--discounts", discounts) if discounts else None,
             cost_coefficients=lists.numbers("--cost-coefficients", cost_coefficients) if cost_coefficients else None,
             overrides=json.loads(setting),
             evaluate_episodes=episodes,
         )
         began = time.perf_counter()
-        training = Training(config, envs.make(named, len(config.agents)), lambda n, named=named: envs.make(named, n))
-        curve = Curve()
-        training.run([curve])
+        training = Training(config, envs.make(named, len(config.agents)), None)
+        training.run()
         seconds = time.perf_counter() - began
+        policies = [training.policy(agent) for agent in range(len(config.agents))]
         training.close()
         rate = len(config.agents) * config.steps / seconds
-        print(
-            f"{task} {setting}: {len(config.agents)} agents, {seconds:.0f} s, {rate:.0f} agent-steps/s",
-            flush=True,
-        )
-        for i, agent in enumerate(config.agents):
+        print(f"{task} {setting}: {len(config.agents)} agents, {seconds:.0f} s, {rate:.0f} agent-steps/s", flush=True)
+        numbered = list(enumerate(policies))
+        if cost_coefficients:
+            numbered = at_settings(policies, lists.numbers("--cost-coefficients", cost_coefficients))
+        master = "boltzmann" if config.boltzmann else "greedy"
+        played = play_policies([p for _, p in numbered], lambda n, t=named: envs.make(t, n), episodes, master, 0)
+        for place, (number, policy) in enumerate(numbered):
+            agent, header = config.agents[number], policy.header
             found.append(
                 {
                     "task": task,
+                    "recipe": recipe,
                     "setting": setting,
+                    "steps": config.steps,
+                    "episodes": episodes,
                     "learning_rate": agent.learning_rate,
                     "discount": agent.discount,
-                    "agent_steps_per_s": rate,
+                    "agent": number,
+                    "variant": header.variant,
+                    "seed": header.seed,
+                    "cost_coefficient": header.cost_coefficient,
                 }
-                | {"curve": [(steps, lines[i]["return_mean"]) for steps, lines in curve.points]}
-                | training.last_evaluation[i]
+                | summarise(played, place, header.prices)
             )
         if json_path:
             with open(json_path, "w") as file:
-                json.dump(found, file, indent=1)
+                json.dump({"provenance": provenance(), "found": found}, file, indent=1)
     show(found)
-
-
-class Curve:
-    def __init__(self):
-        self.points = []
-
-    def on_log(self, lines):
-        pass
-
-    def on_evaluation(self, lines):
-        self.points.append((lines[0]["steps"], lines))
-
-    def on_steps(self, steps):
-        pass
 
 
 def show(found):
@@ -107,7 +104,6 @@ def show(found):
         "discount",
         "variant",
         "λ",
-        "half-way",
         "return",
         "spread",
         "each",
@@ -116,7 +112,6 @@ def show(found):
     )
     for (task, setting, rate, discount, variant, coefficient), lines in groups.items():
         returns = [line["return_mean"] for line in lines]
-        half = [line["curve"][len(line["curve"]) // 2][1] for line in lines]
         table.add_row(
             task,
             setting,
@@ -124,7 +119,6 @@ def show(found):
             f"{discount:g}",
             variant,
             f"{coefficient:g}",
-            f"{statistics.mean(half):.0f}",
             f"{statistics.mean(returns):.1f}",
             f"{statistics.pstdev(returns):.1f}",
             " ".join(f"{r:.0f}" for r in sorted(returns)),

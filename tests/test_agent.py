@@ -3,8 +3,10 @@ import numpy as np
 import pytest
 
 import lowgear
+from lowgear.dial import Dial
 from lowgear.errors import LowgearError
 from tests.probes import Valley
+from tests.test_evaluate_policies import thrifty
 
 SMALL = {"batch": 16, "critic_units": 8, "random_steps": 64, "chunk": 32, "master_batch": 8}
 
@@ -24,8 +26,8 @@ def test_predict_follows_the_spaces_bounds_and_shapes(agent):
     sampled, _ = agent.predict(np.zeros((500, 1), np.float32), deterministic=False)
     assert np.abs(sampled).max() > 1  # the space reaches to 2
     assert sampled.std() > 0
-    gear, age = state
-    assert gear.shape == age.shape == (50,)
+    choice, age = state
+    assert choice.shape == age.shape == (50,)
 
 
 def test_state_holds_the_gear_for_the_period(agent):
@@ -121,8 +123,92 @@ def test_wrong_use_is_named(agent):
         lowgear.Agent(Valley())
     with pytest.raises(LowgearError, match="master 'loud'"):
         agent.predict(np.zeros(1, np.float32), master="loud")
+    with pytest.raises(LowgearError, match="from 0 to"):
+        lowgear.Agent(Valley(), gears=(2, 4), cost_coefficient=(0.0, 0.1))
     with pytest.raises(LowgearError, match="banana"):
         lowgear.Agent(Valley(), gears=(2, 4), cost_coefficient=0.1, banana=3)
+
+
+def test_a_dial_agent_learns_and_is_set_afterwards(tmp_path):
+    settings = SMALL | {"periods": (2, 3), "master_units": 4}
+    dialled = lowgear.Agent(Valley(), gears=(2, 16), cost_coefficient=(0.001, 0.1), **settings)
+    with pytest.raises(LowgearError, match="not learned"):
+        dialled.cost_coefficient = 0.1
+    dialled.learn(160)
+    assert dialled.cost_coefficient == pytest.approx(0.01)  # the middle, unless told otherwise
+    header = dialled.policy.header
+    assert (header.recipe, header.dial, header.periods) == ("modern", Dial(0.001, 0.1), (2, 3))
+    weights = dialled.policy.weights
+    assert weights.master[0][0].shape == (1, 2, 4)
+    assert weights.master[-1][0].shape == (1, 4, 4)
+    dialled.cost_coefficient = 0.1
+    assert dialled.policy.weights is weights
+    path = tmp_path / "set.safetensors"
+    dialled.save(path)
+    assert lowgear.load(path).cost_coefficient == 0.1
+
+
+@pytest.fixture
+def thrifty_agent(tmp_path):
+    """Goes by its dial: the large gear for 2 steps below 0.01, the small one for 5 above."""
+    path = tmp_path / "thrifty.safetensors"
+    thrifty().save(path)
+    return lowgear.load(path)
+
+
+def test_the_dial_is_set_at_any_time_and_refuses_what_it_never_learned(thrifty_agent):
+    observation = np.array([[0.3]], np.float32)
+    found = {}
+    for coefficient in (0.001, 0.1, 0.02, 0.001):
+        thrifty_agent.cost_coefficient = coefficient
+        assert thrifty_agent.cost_coefficient == coefficient
+        action, (choice, _) = thrifty_agent.predict(observation)
+        found[coefficient] = (choice.tolist(), action.tolist())
+    assert {coefficient: choice for coefficient, (choice, _) in found.items()} == {0.001: [1], 0.1: [2], 0.02: [2]}
+    assert found[0.1] == found[0.02] != found[0.001]
+    with pytest.raises(LowgearError, match=r"0\.2 is outside .* 0\.001 to 0\.1"):
+        thrifty_agent.cost_coefficient = 0.2
+    assert thrifty_agent.cost_coefficient == 0.001
+    assert thrifty_agent.predict(observation)[1][0].tolist() == [1]
+
+
+def test_a_new_setting_waits_for_the_pick_under_way(thrifty_agent):
+    observation = np.array([[0.3]], np.float32)
+    thrifty_agent.cost_coefficient = 0.1
+    state, choices = None, []
+    for step in range(8):
+        if step == 2:
+            thrifty_agent.cost_coefficient = 0.001
+        _, state = thrifty_agent.predict(observation, state)
+        choices.append(state[0].tolist())
+    assert choices == [[2]] * 5 + [[1]] * 3
+
+
+@pytest.mark.parametrize(("coefficient", "ages"), [(0.001, [1, 0] * 3), (0.1, [1, 2, 3, 4, 0, 1])])
+def test_state_holds_each_pick_over_its_own_duration(thrifty_agent, coefficient, ages):
+    thrifty_agent.cost_coefficient = coefficient
+    state, held = None, []
+    for _step in range(6):
+        _, state = thrifty_agent.predict(np.zeros((3, 1), np.float32), state)
+        assert isinstance(state, tuple)
+        choice, age = state  # as Stable-Baselines3 passes a recurrent policy's: arrays, the environments first
+        assert choice.shape == age.shape == (3,)
+        held.append(age.tolist())
+    assert held == [[age] * 3 for age in ages]
+
+
+def test_a_state_that_was_passed_in_is_left_as_it_was(thrifty_agent):
+    _, state = thrifty_agent.predict(np.zeros((2, 1), np.float32))
+    before = [part.copy() for part in state]
+    thrifty_agent.predict(np.zeros((2, 1), np.float32), state, np.array([True, False]))
+    for part, kept in zip(state, before, strict=True):
+        np.testing.assert_array_equal(part, kept)
+
+
+def test_an_agent_of_one_price_has_no_dial_to_set(agent):
+    assert agent.cost_coefficient == 0.001
+    with pytest.raises(LowgearError, match=r"0\.001: it has no dial"):
+        agent.cost_coefficient = 0.001
 
 
 @pytest.mark.peers
@@ -133,7 +219,7 @@ def test_sb3_evaluates_a_lowgear_agent_as_it_is(agent):
     from lowgear.evaluate import of_policies, play
 
     returns, lengths = evaluate_policy(agent, Valley(), n_eval_episodes=200, return_episode_rewards=True, warn=False)
-    players, _ = of_policies([agent.policy], "greedy")
+    players = of_policies([agent.policy], "greedy")
     ours = play(players, envs.wrap(Valley, 10), episodes=200, seed=0).returns[0]
     error = np.hypot(np.std(returns), np.std(ours)) / np.sqrt(200)
     assert set(lengths) == {20}

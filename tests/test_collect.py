@@ -3,14 +3,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lowgear.collect import Behaviour, Collector
+from lowgear.blueprint import behaviour_of
+from lowgear.collect import Collector
+from lowgear.config import resolve
 from lowgear.runtime import Weights
+from lowgear.tasks import find
 from tests.probes import Counting
 
 GEARS = 2
 
 
-def weights(population, rng):
+def weights(population, rng, dial=False, durations=1, gears=GEARS):
     def layers(*sizes):
         return [
             (
@@ -20,30 +23,36 @@ def weights(population, rng):
             for a, b in pairwise(sizes)
         ]
 
-    return Weights(tuple(layers(2, 4, 4, 2) for _ in range(GEARS)), layers(2, 4, 4, GEARS))
+    return Weights(tuple(layers(2, 4, 4, 2) for _ in range(gears)), layers(2 + dial, 4, 4, gears * durations))
 
 
-def behaviour(seeds, forced=None, random_steps=0, explore_steps=0.0, noise_hold=1):
-    return Behaviour(
-        period=5,
-        activation="tanh",
-        forced_gear=np.array(forced or [-1] * len(seeds), np.int32),
-        seeds=tuple(seeds),
-        random_steps=random_steps,
-        noise_hold=noise_hold,
-        explore_steps=explore_steps,
-        explore_last=0.0,
+def behaviour(seeds, forced=None, **options):
+    """As the paper's recipe has it, but greedy from the first step on."""
+    settings = {
+        "forced_gear": np.array(forced or [-1] * len(seeds), np.int32),
+        "seeds": tuple(seeds),
+        "random_steps": 0,
+        "explore_steps": 0.0,
+        "explore_last": 0.0,
+    }
+    return behaviour_of(resolve(find("walker-stand"), "paper"))._replace(**settings | options)
+
+
+def repeated(policy, count):
+    """The same weights for each of `count` agents."""
+    return Weights(
+        tuple([(np.repeat(w, count, 0), np.repeat(b, count, 0)) for w, b in gear] for gear in policy.gears),
+        [(np.repeat(w, count, 0), np.repeat(b, count, 0)) for w, b in policy.master],
     )
 
 
 def collect(lengths, seeds, chunks, **options):
     collector = Collector(Counting(lengths), behaviour(seeds, **options))
-    policies = weights(1, np.random.default_rng(0))
-    stacked = Weights(
-        tuple([(np.repeat(w, len(seeds), 0), np.repeat(b, len(seeds), 0)) for w, b in g] for g in policies.gears),
-        [(np.repeat(w, len(seeds), 0), np.repeat(b, len(seeds), 0)) for w, b in policies.master],
+    settings = collector.behaviour
+    policy = weights(
+        1, np.random.default_rng(0), settings.dial is not None, len(settings.periods), gears=settings.gears
     )
-    found = [collector.collect(stacked, 16) for _ in range(chunks)]
+    found = [collector.collect(repeated(policy, len(seeds)), 16) for _ in range(chunks)]
     rows = np.concatenate([rows for rows, _ in found], axis=1)
     return collector.columns, rows, [episode for _, episodes in found for episode in episodes]
 

@@ -88,6 +88,35 @@ def test_master_is_charged_for_its_products() -> None:
     assert cost.master_flops(24, 2, 32) / 5 == pytest.approx(742.4)  # design.md: 743 a step on walker-stand
 
 
+def test_prices_by_hand() -> None:
+    plain = cost.prices(obs_dim=3, act_dim=2, gears=(4, 8), master_units=5)
+    gears = (2 * (3 * 4 + 4 * 4 + 2 * 4 * 2) + 3, 2 * (3 * 8 + 8 * 8 + 2 * 8 * 2) + 3)
+    assert plain == (gears, 2 * (3 * 5 + 5 * 5 + 5 * 2)) == ((91, 243), 100)
+    assert plain.gear_costs == (1.0, 243 / 91) == cost.gear_costs(3, 2, (4, 8))
+    assert plain.pick_cost == 100 / 91
+
+
+@pytest.mark.parametrize(
+    ("durations", "dial", "pick"),
+    [
+        (1, True, 2 * (4 * 5 + 5 * 5 + 5 * 2)),  # the coefficient is one more input
+        (3, False, 2 * (3 * 5 + 5 * 5 + 5 * 6)),  # every gear for every duration is one more value
+        (3, True, 2 * (4 * 5 + 5 * 5 + 5 * 6)),
+    ],
+)
+def test_a_dial_and_durations_make_the_pick_dearer_and_no_gear(durations: int, dial: bool, pick: int) -> None:
+    found = cost.prices(3, 2, (4, 8), 5, durations, dial)
+    assert found.pick == pick
+    assert found.gears == (91, 243)
+    assert found.pick_cost == pick / 91
+
+
+def test_three_gears_are_priced_against_the_cheapest() -> None:
+    found = cost.prices(3, 2, (4, 4, 8), 5, durations=2)
+    assert found.gear_costs == (1.0, 1.0, 243 / 91)
+    assert found.pick == 2 * (3 * 5 + 5 * 5 + 5 * 6)
+
+
 def test_episode_flops_by_hand() -> None:
     flops = cost.episode_flops(gear_flops=(100, 1000), gear_share=(0.75, 0.25), master_flops=50, picks=4, steps=20)
     assert flops == 20 * (75 + 250) + 4 * 50

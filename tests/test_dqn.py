@@ -59,8 +59,9 @@ def test_online_network_picks_and_target_network_values() -> None:
 
 def test_gradient_is_that_of_the_chosen_values_alone() -> None:
     state, batch = dqn.init(jax.random.key(0), 4, 3, 5), random_batch()
+    target = jax.tree.map(lambda x: x + 0.1, state.params)
     goal = batch.reward + batch.discount * jnp.take_along_axis(
-        mlp(state.target, batch.next_observation, "tanh"),
+        mlp(target, batch.next_observation, "tanh"),
         mlp(state.params, batch.next_observation, "tanh").argmax(axis=-1, keepdims=True),
         axis=-1,
     ).squeeze(-1)
@@ -69,7 +70,7 @@ def test_gradient_is_that_of_the_chosen_values_alone() -> None:
         values = mlp(params, batch.observation, "tanh")
         return jnp.mean((values[jnp.arange(8), batch.choice] - goal) ** 2)
 
-    found = gradient(state.params, state.target, batch, "tanh")[0]
+    found = gradient(state.params, target, batch, "tanh")[0]
     jax.tree.map(
         partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), found, jax.jit(jax.grad(plain))(state.params)
     )
@@ -112,21 +113,23 @@ def test_loss_promotes_no_rank() -> None:
     assert loss.shape == value.shape == ()
 
 
+# In 0, choice 0 leads to 1 for nothing and choice 1 ends with 0.5. In 1, choice 0 ends with 1 and choice 1 with 0.
+TWO_STATES = Picks(
+    observation=one_hot([0, 0, 1, 1]),
+    choice=jnp.array([0, 1, 0, 1], jnp.int32),
+    reward=jnp.array([0, 0.5, 1, 0], jnp.float32),
+    discount=jnp.array([0.9, 0, 0, 0], jnp.float32),
+    next_observation=one_hot([1, 0, 0, 0]),
+)
+
+
 def test_probe_two_states() -> None:
-    # In 0, choice 0 leads to 1 for nothing and choice 1 ends with 0.5. In 1, choice 0 ends with 1 and choice 1 with 0.
-    batch = Picks(
-        observation=one_hot([0, 0, 1, 1]),
-        choice=jnp.array([0, 1, 0, 1], jnp.int32),
-        reward=jnp.array([0, 0.5, 1, 0], jnp.float32),
-        discount=jnp.array([0.9, 0, 0, 0], jnp.float32),
-        next_observation=one_hot([1, 0, 0, 0]),
-    )
     settings = DqnSettings("tanh", 20)
 
     @jax.jit
     def train(state: DqnState) -> DqnState:
         def body(state: DqnState, _: None) -> tuple[DqnState, None]:
-            return dqn.update(state, batch, jnp.float32(1e-2), settings)[0], None
+            return dqn.update(state, TWO_STATES, jnp.float32(1e-2), settings)[0], None
 
         return jax.lax.scan(body, state, length=400)[0]
 

@@ -2,13 +2,17 @@ import numpy as np
 import pytest
 
 from lowgear import cost
-from lowgear.evaluate import Players, Sizes, play, slots_for, summarise
+from lowgear.cost import Prices
+from lowgear.evaluate import Played, Players, play, slots_for, summarise
 from tests.probes import Counting
 from tests.test_collect import weights
 
+PRICES = cost.prices(2, 1, (4, 8), 32)
+
 
 def players(population, forced, master="greedy", rng_seed=0):
-    return Players(weights(population, np.random.default_rng(rng_seed)), np.array(forced, np.int32), 5, "tanh", master)
+    rng = np.random.default_rng(rng_seed)
+    return Players(weights(population, rng), np.array(forced, np.int32), (5,), "tanh", master)
 
 
 def test_every_environment_plays_its_share_so_short_episodes_do_not_count_twice():
@@ -30,8 +34,7 @@ def test_the_same_starts_for_every_controller():
 def test_shares_picks_and_price():
     env = Counting([12, 12, 12])
     played = play(players(3, [0, 1, -1]), env, episodes=2, seed=0)
-    sizes = Sizes(2, 1, (4, 8), 32)
-    small, large, free = (summarise(played, agent, sizes) for agent in range(3))
+    small, large, free = (summarise(played, agent, PRICES) for agent in range(3))
     assert small["gear_share"] == [1.0, 0.0]
     assert large["large_share"] == 1.0
     assert small["period_mean"] is None  # the master is never asked, and not charged
@@ -51,16 +54,42 @@ def test_shares_picks_and_price():
 def test_interval_by_hand():
     env = Counting([1, 2])
     played = play(players(1, [0]), env, episodes=2, seed=0)  # returns 1 and 3
-    found = summarise(played, 0, Sizes(2, 1, (4, 8), 32))
+    found = summarise(played, 0, PRICES)
     assert found["return_mean"] == 2.0
     assert found["return_std"] == pytest.approx(2**0.5)
     assert found["return_ci95"] == pytest.approx(1.96)
 
 
+def test_reduction_and_its_interval_by_hand():
+    # Two episodes of one agent: 10 steps with 5 picks, 40 steps with 10; a fifth and a half of them in the large gear.
+    played = Played(
+        returns=np.array([[1.0, 2.0]]),
+        lengths=np.array([[10.0, 40.0]]),
+        picks=np.array([[5.0, 10.0]]),
+        gear_steps=np.array([[[8.0, 2.0], [20.0, 20.0]]]),
+        success=np.array([[0.0, 1.0]]),
+    )
+    found = summarise(played, 0, Prices((10, 100), 4))
+    each = [(80 + 200 + 20) / 10, (200 + 2000 + 40) / 40]  # 30 and 56 FLOPs a step
+    assert found["flops_per_step"] == pytest.approx((300 + 2240) / 50)  # steps count alike, episodes do not
+    assert found["flops_reduction"] == pytest.approx(1 - 50.8 / 100)
+    spread = np.std(each, ddof=1)
+    assert found["flops_reduction_ci95"] == pytest.approx(1.96 * spread / 2**0.5 / 100)
+    assert found["flops_reduction_ci95"] == pytest.approx(1.96 * 13 / 100)
+    assert found["period_mean"] == pytest.approx(50 / 15)
+    assert found["gear_share"] == pytest.approx([28 / 50, 22 / 50])
+    assert found["success_rate"] == 0.5
+
+
+def test_one_episode_has_no_interval():
+    found = summarise(play(players(1, [-1]), Counting([12]), 1, 0), 0, PRICES)
+    assert (found["return_ci95"], found["flops_reduction_ci95"]) == (0.0, 0.0)
+
+
 def test_boltzmann_mixes_where_greedy_stays():
     env = Counting([400])
-    greedy = summarise(play(players(1, [-1]), env, 3, 0), 0, Sizes(2, 1, (4, 8), 32))
-    mixed = summarise(play(players(1, [-1], "boltzmann"), env, 3, 0), 0, Sizes(2, 1, (4, 8), 32))
+    greedy = summarise(play(players(1, [-1]), env, 3, 0), 0, PRICES)
+    mixed = summarise(play(players(1, [-1], "boltzmann"), env, 3, 0), 0, PRICES)
     assert greedy["large_share"] != mixed["large_share"]
     assert 0.02 < mixed["large_share"] < 0.98
 

@@ -6,36 +6,32 @@ import jax
 import numpy as np
 import pytest
 
-from lowgear.asymmetric import Knobs, Method
 from lowgear.dqn import DqnSettings
 from lowgear.learner import Learner, _cut, _shards
 from lowgear.networks import CriticStyle
 from lowgear.replay import Columns, ReplaySettings
 from lowgear.sac import SacSettings
+from tests import test_asymmetric as asymmetric
 
 POPULATION, CHUNK, CAPACITY, PERIOD = 2, 8, 32, 4
 COLUMNS = Columns(obs_dim=2, act_dim=1)
-METHOD = Method(
-    obs_dim=2,
-    act_dim=1,
-    gears=(3, 6),
+METHOD = asymmetric.METHOD._replace(
     critic_units=(4, 4),
     gear_costs=(1.0, 3.0),
+    pick_cost=0.5,
+    durations=2,
+    dial=True,
     master_units=4,
-    batch=8,
-    master_batch=8,
     discount_by_step=True,
     sac=SacSettings("tanh", CriticStyle("relu", True), 0.005, -1.0),
     dqn=DqnSettings("tanh", 10),
     replay=ReplaySettings(COLUMNS, 2, PERIOD, 100),
 )
-KNOBS = Knobs(
-    seed=np.array([1, 2], np.uint32),
-    cost_coefficient=np.array([0.0, 0.1], np.float32),
+KNOBS = asymmetric.knobs([1, 2])._replace(
+    cost_low=np.array([0.01, 0.1], np.float32),
+    cost_ratio=np.array([10, 1], np.float32),
     discount=np.array([0.9, 0.99], np.float32),
-    master_discount=np.array([0.9, 0.9], np.float32),
     learning_rate=np.array([1e-3, 2e-3], np.float32),
-    master_learning_rate=np.array([1e-3, 1e-3], np.float32),
     shared=np.array([True, False]),
 )
 
@@ -44,9 +40,11 @@ def chunk(number: int) -> np.ndarray:
     rng = np.random.default_rng(number)
     rows = rng.normal(size=(POPULATION, CHUNK, COLUMNS.width)).astype(np.float32)
     rows[..., COLUMNS.alive] = 1
-    rows[..., COLUMNS.choice] = np.repeat(rng.integers(0, 2, (POPULATION, CHUNK // PERIOD)), PERIOD, axis=1)
-    rows[..., COLUMNS.age] = np.arange(CHUNK) % PERIOD + 1
-    rows[..., COLUMNS.closed] = rows[..., COLUMNS.age] == PERIOD
+    # Picks of two steps in the first half, one of four in the second.
+    rows[..., COLUMNS.choice] = np.repeat(rng.integers(0, 2, (POPULATION, 4)), 2, axis=1)
+    rows[:, 4:, COLUMNS.choice] = 2 + rng.integers(0, 2, (POPULATION, 1))
+    rows[..., COLUMNS.age] = 1, 2, 1, 2, 1, 2, 3, 4
+    rows[..., COLUMNS.closed] = 0, 1, 0, 1, 0, 0, 0, 1
     return rows
 
 

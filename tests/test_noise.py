@@ -55,7 +55,11 @@ def test_bits_are_threefry_of_seed_stream_index_time() -> None:
 
 
 def test_every_stream_has_its_own_number() -> None:
-    numbers = [noise.stream(purpose, learner) for purpose in (noise.ROWS, noise.ACTIONS) for learner in range(256)]
+    numbers = [
+        noise.stream(purpose, learner)
+        for purpose in (noise.ROWS, noise.ACTIONS, noise.PRICES)
+        for learner in range(256)
+    ]
     assert len(set(numbers)) == len(numbers)
 
 

@@ -1,21 +1,17 @@
-"""The NumPy runtime against the JAX networks; policy files come back whole or are refused in one line."""
+"""The NumPy runtime against the JAX networks, how long picks hold, and a policy's dial."""
 
 import itertools
-import json
-import struct
 import subprocess
 import sys
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from safetensors.numpy import load as parse
-from safetensors.numpy import save as pack
 
 from lowgear import networks, runtime
+from lowgear.dial import Dial
 from lowgear.errors import LowgearError
 from lowgear.runtime import Policy, PolicyHeader, Shifter, Weights
 
@@ -27,6 +23,7 @@ HEADER = PolicyHeader(
     variant="asymmetric",
     seed=3,
     cost_coefficient=0.01,
+    dial=Dial(0.001, 0.1),
     steps=1000,
     obs_dim=OBS,
     act_dim=ACT,
@@ -35,15 +32,16 @@ HEADER = PolicyHeader(
     action_high=(1.0, 2.0),
     gears=GEARS,
     master_units=MASTER,
-    period=5,
+    periods=(2, 5, 20),
     activation="tanh",
     forced_gear=None,
     boltzmann=False,
     hindsight=False,
 )
+PLAIN = replace(HEADER, recipe="paper", dial=None, periods=(5,))  # one duration, one coefficient, as in the paper
 
 
-def random_weights(population: int = POPULATION, seed: int = 0) -> Weights:
+def random_weights(population: int = POPULATION, seed: int = 0, header: PolicyHeader = HEADER) -> Weights:
     rng = np.random.default_rng(seed)
 
     def layers(*sizes: int):
@@ -56,7 +54,8 @@ def random_weights(population: int = POPULATION, seed: int = 0) -> Weights:
         ]
 
     gears = tuple(layers(OBS, units, units, 2 * ACT) for units in GEARS)
-    return Weights(gears, layers(OBS, MASTER, MASTER, len(GEARS)))
+    inputs, choices = OBS + (header.dial is not None), len(GEARS) * len(header.periods)
+    return Weights(gears, layers(inputs, MASTER, MASTER, choices))
 
 
 def batch(seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -100,12 +99,31 @@ def test_actions_equal_those_of_jax_and_each_env_gets_its_gear(jax_actions, acti
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_master_values_equal_those_of_jax(activation: str) -> None:
-    weights, (observation, _) = random_weights(), batch()
-    found = runtime.mlp(weights.master, observation, activation)
+@pytest.mark.parametrize("header", [HEADER, PLAIN], ids=["dial", "no dial"])
+def test_master_values_equal_those_of_jax(activation: str, header: PolicyHeader) -> None:
+    weights, (observation, _) = random_weights(header=header), batch()
+    position = np.linspace(-1, 1, POPULATION * ENVS, dtype=np.float32).reshape(POPULATION, ENVS)
+    kept = observation.copy()
+    if header.dial is None:
+        found, seen = runtime.values(weights.master, observation, None, activation), observation
+    else:
+        found = runtime.values(weights.master, observation, position, activation)
+        seen = np.concatenate([observation, position[..., None]], axis=-1)  # the position comes last
     layers = tuple(networks.Layer(*map(jnp.asarray, layer)) for layer in weights.master)
-    expected = jax.vmap(lambda master, x: networks.mlp(master, x, activation))(layers, observation)
+    expected = jax.vmap(lambda master, x: networks.mlp(master, x, activation))(layers, seen)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert found.shape == (POPULATION, ENVS, len(GEARS) * len(header.periods))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(observation, kept)
+
+
+def test_positions_are_each_environments_own() -> None:
+    weights, (observation, _) = random_weights(), batch()
+    position = np.zeros((POPULATION, ENVS), np.float32)
+    before = runtime.values(weights.master, observation, position, "tanh")
+    position[1, 2] = 0.7
+    changed = (runtime.values(weights.master, observation, position, "tanh") != before).any(axis=-1)
+    assert np.argwhere(changed).tolist() == [[1, 2]]
 
 
 def test_log_std_bounds_are_those_of_training() -> None:
@@ -120,17 +138,38 @@ def test_all_in_one_gear(number: int) -> None:
     np.testing.assert_array_equal(runtime.act(weights.gears, observation, gear, "tanh"), np.tanh(mean))
 
 
-def test_shifter_holds_a_pick_for_its_period_or_until_the_end() -> None:
-    shifter = Shifter((1, 2), 3)
-    ends = [(0, 0), (0, 1), (0, 0), (0, 0), (0, 0)]
+def shift(shifter: Shifter, ends: list[tuple[int, ...]], choice: list[int]) -> tuple[list, list]:
+    """One step for each of `ends`, the same choices wherever due; where a pick was due, and where it ended."""
     due, closed = [], []
     for ended in ends:
-        due.append(shifter.due[0].tolist())
+        due.append(shifter.due[0].astype(int).tolist())
+        shifter.pick(np.array([choice]))
         done = shifter.advance(np.array([ended], bool))
-        closed.append(done[0].tolist())
+        closed.append(done[0].astype(int).tolist())
         shifter.release(done)
-    assert due == [[True, True], [False, False], [False, True], [True, False], [False, False]]
-    assert closed == [[False, False], [False, True], [True, False], [False, False], [False, True]]
+    return due, closed
+
+
+def test_shifter_holds_a_pick_for_its_period_or_until_the_end() -> None:
+    due, closed = shift(Shifter((1, 2), 2, (3,)), [(0, 0), (0, 1), (0, 0), (0, 0), (0, 0)], [0, 1])
+    assert due == [[1, 1], [0, 0], [0, 1], [1, 0], [0, 0]]
+    assert closed == [[0, 0], [0, 1], [1, 0], [0, 0], [0, 1]]
+
+
+def test_shifter_holds_each_pick_for_the_duration_it_carries() -> None:
+    # Two gears for 1, 3 or 4 steps: choices 1, 2 and 5 are the large gear for 1, the small for 3, the large for 4.
+    shifter = Shifter((1, 3), 2, (1, 3, 4))
+    due, closed = shift(shifter, [(0, 0, 0)] * 6, [1, 2, 5])
+    assert np.array(due).T.tolist() == [[1, 1, 1, 1, 1, 1], [1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0]]
+    assert np.array(closed).T.tolist() == [[1, 1, 1, 1, 1, 1], [0, 0, 1, 0, 0, 1], [0, 0, 0, 1, 0, 0]]
+    assert shifter.gear.tolist() == [[1, 0, 1]]
+    assert shifter.choice.tolist() == [[1, 2, 5]]
+    # An episode's end is everybody's, and what is asked for before a pick is due changes nothing.
+    _, closed = shift(shifter, [(1, 1, 1)], [0, 0, 0])
+    assert closed == [[1, 1, 1]]
+    assert shifter.choice.tolist() == [[0, 0, 5]]  # the third had held two steps of its four
+    shifter.pick(np.array([[4, 3, 2]]))
+    assert shifter.gear.tolist() == [[0, 1, 0]]
 
 
 def test_boltzmann_frequencies_are_the_softmax() -> None:
@@ -159,198 +198,34 @@ def test_boltzmann_never_picks_what_has_no_chance() -> None:
 def test_stack_and_take_undo_each_other() -> None:
     weights = random_weights()
     parts = [runtime.take(weights, agent) for agent in range(POPULATION)]
-    assert parts[1].master[0][0].shape == (1, OBS, MASTER)
+    assert parts[1].master[0][0].shape == (1, OBS + 1, MASTER)
     assert_same(runtime.stack(parts), weights)
     assert_same(runtime.stack(parts[1:2]), parts[1])
 
 
-@pytest.fixture
-def policy_path(tmp_path: Path) -> Path:
-    path = tmp_path / "agent0.safetensors"
-    Policy(HEADER, runtime.take(random_weights(), 1)).save(path)
-    return path
+def test_a_policy_is_set_to_a_coefficient_of_its_dial() -> None:
+    policy = Policy(HEADER, runtime.take(random_weights(), 0))
+    other = policy.at(0.1)
+    assert (other.header.cost_coefficient, policy.header.cost_coefficient) == (0.1, 0.01)
+    assert other.header == replace(HEADER, cost_coefficient=0.1)
+    assert other.weights is policy.weights
+    assert other.at(0.01) == policy
+    with pytest.raises(LowgearError, match=r"0\.2 is outside .* 0\.001 to 0\.1"):
+        policy.at(0.2)
 
 
-@pytest.mark.parametrize("header", [HEADER, replace(HEADER, forced_gear=1, boltzmann=True, hindsight=True)])
-def test_save_and_load_round_trip(tmp_path: Path, header: PolicyHeader) -> None:
-    weights = runtime.take(random_weights(), 1)
-    path = tmp_path / "policy.safetensors"
-    Policy(header, weights).save(path)
-    loaded = runtime.load(str(path))
-    assert loaded.header == header
-    assert_same(loaded.weights, weights)
-    assert [p.name for p in tmp_path.iterdir()] == ["policy.safetensors"]
-    observation, gear = batch()[0][:1], np.ones((1, ENVS), np.int32)
-    np.testing.assert_array_equal(
-        runtime.act(loaded.weights.gears, observation, gear, "tanh"),
-        runtime.act(weights.gears, observation, gear, "tanh"),
-    )
+@pytest.mark.parametrize("header", [PLAIN, replace(HEADER, dial=Dial(0.01, 0.01))], ids=["none", "equal ends"])
+def test_a_policy_without_a_dial_says_so(header: PolicyHeader) -> None:
+    with pytest.raises(LowgearError, match=r"one cost coefficient, 0\.01: it has no dial"):
+        Policy(header, runtime.take(random_weights(header=header), 0)).at(0.01)
 
 
-def test_saving_replaces_a_file_and_says_when_it_cannot(policy_path: Path) -> None:
-    Policy(replace(HEADER, seed=9), runtime.take(random_weights(), 2)).save(policy_path)
-    assert runtime.load(policy_path).header.seed == 9
-    for place in (policy_path.parent / "missing" / "x.safetensors", policy_path.parent):
-        with pytest.raises(LowgearError, match="could not write") as caught:
-            Policy(HEADER, runtime.take(random_weights(), 1)).save(place)
-        assert str(place) in str(caught.value)
-    assert runtime.load(policy_path).header.seed == 9
-
-
-def refused(path: Path) -> str:
-    """What `load` says to the person at the keyboard: one line that names the file."""
-    with pytest.raises(LowgearError) as caught:
-        runtime.load(path)
-    message = str(caught.value)
-    assert str(path) in message
-    assert "\n" not in message
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__ or caught.value.__context__ is None
-    return message
-
-
-def rewrite(path: Path, tensors: dict[str, np.ndarray] | None = None, header: dict | str | None = None) -> None:
-    """The file again with other tensors or another header."""
-    data = path.read_bytes()
-    tensors = parse(data) if tensors is None else tensors
-    text = header if isinstance(header, str) else json.dumps(asdict(HEADER) if header is None else header)
-    path.write_bytes(pack(tensors, {"lowgear": text}))
-
-
-def test_missing_file_and_directory(tmp_path: Path) -> None:
-    assert "no such policy file" in refused(tmp_path / "nothing.safetensors")
-    refused(tmp_path)
-
-
-def test_truncated_at_every_length(policy_path: Path) -> None:
-    data = policy_path.read_bytes()
-    for length in [*range(0, len(data), 97), 7, 8, 9, len(data) - 1]:
-        policy_path.write_bytes(data[:length])
-        refused(policy_path)
-    policy_path.write_bytes(data + b"\0")
-    refused(policy_path)
-
-
-def test_not_a_safetensors_file(policy_path: Path) -> None:
-    for data in (b"hello", b"\x80\x04\x95" + b"x" * 100, b"PK\x03\x04" + b"\0" * 50, struct.pack("<Q", 2**63) + b"{}"):
-        policy_path.write_bytes(data)
-        assert "not a whole safetensors file" in refused(policy_path)
-
-
-def test_another_safetensors_file(policy_path: Path) -> None:
-    for metadata in (None, {"format": "pt"}):
-        policy_path.write_bytes(pack({"weight": np.zeros(3, np.float32)}, metadata))
-        assert "not a Lowgear policy" in refused(policy_path)
-
-
-def test_any_flipped_bit_of_the_header_loads_or_is_refused(policy_path: Path) -> None:
-    data = policy_path.read_bytes()
-    end = 8 + struct.unpack("<Q", data[:8])[0]
-    messages = []
-    for place in range(end):
-        flipped = bytearray(data)
-        flipped[place] ^= 1 << place % 7
-        policy_path.write_bytes(flipped)
-        try:
-            runtime.load(policy_path)  # a digit of the seed, a letter of the task: nothing to notice
-        except LowgearError as error:
-            messages.append(str(error))
-    assert len(messages) > end / 2
-    assert all(str(policy_path) in message for message in messages)
-
-
-@pytest.mark.parametrize("name", ["gear0.0.weight", "gear1.2.bias", "master.1.weight"])
-@pytest.mark.parametrize("damage", ["missing", "shape", "transposed", "float64", "float16", "nan", "inf"])
-def test_damaged_tensor_is_named(policy_path: Path, name: str, damage: str) -> None:
-    tensors = parse(policy_path.read_bytes())
-    tensor = tensors[name].copy()
-    if damage == "missing":
-        del tensors[name]
-    elif damage == "shape":
-        tensors[name] = np.concatenate([tensor, tensor])
-    elif damage == "transposed":
-        tensors[name] = np.ascontiguousarray(tensor.T)[..., None]
-    elif damage in ("float64", "float16"):
-        tensors[name] = tensor.astype(damage)
-    else:
-        tensor.flat[-1] = float(damage)
-        tensors[name] = tensor
-    rewrite(policy_path, tensors)
-    assert name in refused(policy_path)
-
-
-def test_tensor_of_a_kind_that_numpy_has_not(policy_path: Path) -> None:
-    data = policy_path.read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + length])
-    header["extra"] = {"dtype": "BF16", "shape": [2], "data_offsets": [len(data) - 8 - length, len(data) - 4 - length]}
-    text = json.dumps(header).encode()
-    policy_path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length :] + b"\0" * 4)
-    refused(policy_path)
-
-
-def test_extra_tensor(policy_path: Path) -> None:
-    rewrite(policy_path, parse(policy_path.read_bytes()) | {"gear2.0.weight": np.zeros((2, 2), np.float32)})
-    assert "gear2.0.weight" in refused(policy_path)
-
-
-@pytest.mark.parametrize("version", [0, 2, "1", None])
-def test_another_format_number(policy_path: Path, version: object) -> None:
-    rewrite(policy_path, header=asdict(HEADER) | {"format": version})
-    message = refused(policy_path)
-    assert str(version) in message
-    assert "format 1" in message
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "3", '"text"', "{}", "[" * 100_000])
-def test_header_that_is_no_header(policy_path: Path, text: str) -> None:
-    rewrite(policy_path, header=text)
-    refused(policy_path)
-
-
-@pytest.mark.parametrize("key", sorted(asdict(HEADER)))
-def test_header_with_an_entry_missing(policy_path: Path, key: str) -> None:
-    rewrite(policy_path, header={k: v for k, v in asdict(HEADER).items() if k != key})
-    refused(policy_path)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("obs_dim", 5),
-        ("obs_dim", "4"),
-        ("obs_dim", None),
-        ("act_dim", 3),
-        ("act_dim", None),
-        ("gears", [3]),
-        ("gears", [3, 5, 7]),
-        ("gears", [3, None]),
-        ("gears", []),
-        ("gears", 3),
-        ("master_units", 8),
-        ("layout", 3),
-        ("layout", [["position", "one"]]),
-        ("action_low", None),
-        ("activation", "sigmoid"),
-        ("activation", None),
-        ("forced_gear", 2),
-        ("forced_gear", "large"),
-        ("period", 0),
-        ("period", "5"),
-        ("layout", [["position", 1]]),
-        ("action_low", [-1.0]),
-    ],
-)
-def test_header_that_does_not_fit(policy_path: Path, key: str, value: object) -> None:
-    rewrite(policy_path, header=asdict(HEADER) | {key: value})
-    refused(policy_path)
-
-
-def test_a_file_cannot_run_code(policy_path: Path) -> None:
-    import pickle
-
-    policy_path.write_bytes(pickle.dumps({"weights": [1, 2, 3]}))
-    refused(policy_path)
+@pytest.mark.parametrize("header", [HEADER, PLAIN], ids=["dial", "no dial"])
+def test_prices_are_those_of_the_networks_that_run(header: PolicyHeader) -> None:
+    weights = random_weights(1, header=header)
+    products = [sum(weight[0].size for weight, _ in layers) for layers in (*weights.gears, weights.master)]
+    assert header.prices.gears == tuple(2 * count + 3 for count in products[:-1])
+    assert header.prices.pick == 2 * products[-1]
 
 
 def test_importing_the_runtime_pulls_in_no_jax() -> None:

@@ -11,7 +11,9 @@ import pytest
 from lowgear import envs
 from lowgear.checkpoint import RunDirectory
 from lowgear.config import resolve
+from lowgear.dial import Dial
 from lowgear.errors import LowgearError
+from lowgear.runtime import load
 from lowgear.tasks import Task, find
 from lowgear.train import Training
 from tests.probes import Counting, Valley
@@ -24,9 +26,9 @@ def make(config, directory=None):
     return Training(config, envs.make(TASK, len(config.agents)), lambda n: envs.make(TASK, n), directory)
 
 
-def small_config(**options):
+def small_config(recipe="paper", **options):
     settings = {"steps": 512, "gears": (4, 8), "overrides": SMALL, "evaluate_every": 256, "evaluate_episodes": 1}
-    return resolve(TASK, "paper", **(settings | {"checkpoint_every": 128} | options))
+    return resolve(TASK, recipe, **(settings | {"checkpoint_every": 128} | options))
 
 
 def run(path, config, stop_at=None):
@@ -63,15 +65,45 @@ def without_speed(directory):
     return [{k: v for k, v in line.items() if k != "steps_per_second"} for line in lines]
 
 
+# Checkpoints fall within picks of 3 and 7 steps, and within episodes, each at a position of its own.
+DIALS = small_config(
+    "modern",
+    variants=("asymmetric", "fixed-cost", "separate-buffers"),
+    cost_coefficients=(0.001, 0.1),
+    overrides=SMALL | {"periods": (2, 3, 7), "master_units": 4},
+)
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("unbroken") / "run", DIALS)
+
+
 @pytest.mark.parametrize("stop_at", [32, 160, 256, 480])
-def test_a_broken_run_ends_as_an_unbroken_one(tmp_path, stop_at):
-    config = small_config(seeds=(0, 1), variants=("asymmetric", "separate-buffers"))
-    whole = run(tmp_path / "whole", config)
+def test_a_broken_run_ends_as_an_unbroken_one(tmp_path, unbroken, stop_at):
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "broken", config, stop_at)
-    broken = run(tmp_path / "broken", config)
-    assert policy_bytes(broken, 4) == policy_bytes(whole, 4)
-    assert without_speed(broken) == without_speed(whole)
+        run(tmp_path / "broken", DIALS, stop_at)
+    broken = run(tmp_path / "broken", DIALS)
+    assert policy_bytes(broken, 4) == policy_bytes(unbroken, 4)
+    assert without_speed(broken) == without_speed(unbroken)
+
+
+def test_a_run_with_dials_and_durations_keeps_what_it_is(unbroken):
+    assert unbroken.read_config() == DIALS
+    headers = [load(unbroken.policy(agent)).header for agent in range(4)]
+    assert [header.dial for header in headers] == [
+        Dial(0.001, 0.1),
+        Dial(0.001, 0.001),
+        Dial(0.1, 0.1),
+        Dial(0.001, 0.1),
+    ]
+    assert {header.periods for header in headers} == {(2, 3, 7)}
+    preset = TASK.cost_coefficient
+    assert [header.cost_coefficient for header in headers] == [preset, 0.001, 0.1, preset]
+    for line in without_speed(unbroken):
+        if line["kind"] == "evaluation":
+            assert line["cost_coefficient"] == headers[line["agent"]].cost_coefficient
+            assert 2 <= line["period_mean"] <= 7
 
 
 def test_resume_with_a_ring_that_has_wrapped(tmp_path):
@@ -89,22 +121,22 @@ def test_killed_at_any_moment_and_resumed(tmp_path):
     """The real thing: kill -9 on the command, several times, then let it finish."""
     options = ["--recipe", "paper", "--steps", "1600", "--gears", "2,4", "--evaluate-every", "800"]
     command = [sys.executable, "-m", "lowgear", "train", "cartpole-swingup", *options, "--checkpoint-every", "256"]
-    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     broken = RunDirectory(tmp_path / "broken")
     again = [sys.executable, "-m", "lowgear", "train", "--resume", str(broken.path)]
-    for number in range(3):
-        process = subprocess.Popen(
-            again if number else [*command, "--out", str(broken.path)], stderr=subprocess.DEVNULL
-        )
-        before = broken.read_mark()
-        deadline = time.monotonic() + 120
-        while broken.read_mark() == before and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(0.05 * number)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert broken.read_mark() != before
-    subprocess.run(again, check=True, capture_output=True)
+    with subprocess.Popen([*command, "--out", str(tmp_path / "whole")], **quiet) as whole:
+        for number in range(3):
+            process = subprocess.Popen(again if number else [*command, "--out", str(broken.path)], **quiet)
+            before = broken.read_mark()
+            deadline = time.monotonic() + 120
+            while broken.read_mark() == before and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(0.05 * number)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            assert broken.read_mark() != before
+        subprocess.run(again, check=True, capture_output=True)
+    assert whole.returncode == 0
     assert policy_bytes(broken, 1) == policy_bytes(RunDirectory(tmp_path / "whole"), 1)
     # A finished run says so and changes nothing.
     done = subprocess.run(again, check=True, capture_output=True, text=True)

@@ -11,7 +11,7 @@ from lowgear.errors import LowgearError
 from lowgear.recipes import Recipe
 from lowgear.tasks import Task, check_gears
 
-VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-coefficient", "no-cost", "separate-buffers")
+VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separate-buffers")
 MAX_SEED = 2**31 - 1
 
 
@@ -95,6 +95,8 @@ def resolve(
     if unknown:
         raise LowgearError(f"the recipe has no setting {unknown[0]!r}: see lowgear.recipes.Recipe")
     overrides = {key: tuple(value) if isinstance(value, list) else value for key, value in overrides.items()}
+    if isinstance(overrides.get("periods"), int | float):
+        overrides["periods"] = (overrides["periods"],)
     chosen = replace(recipes.find(recipe, task.name), **overrides)
     _check_recipe(chosen)
     widths = gears or task.gears
@@ -173,9 +175,9 @@ def _dials(
     variant: str, recipe: Recipe, given: Sequence[float] | None, preset: float | None
 ) -> list[tuple[float, Dial]]:
     """The setting and the dial of each agent of a variant; a coefficient means nothing to one that does not pay."""
-    if variant not in ("asymmetric", "fixed-coefficient", "separate-buffers"):
+    if variant not in ("asymmetric", "fixed-cost", "separate-buffers"):
         return [(0.0, Dial(0.0, 0.0))]
-    if not recipe.dial or variant == "fixed-coefficient":
+    if not recipe.dial or variant == "fixed-cost":
         return [(value, Dial(value, value)) for value in given or [preset or 0.0]]
     dial = span(given or [(preset or 0.0) * reach for reach in recipe.dial_reach])
     inside = preset is not None and dial.low <= preset <= dial.high
@@ -196,13 +198,14 @@ def _check_recipe(recipe: Recipe) -> None:
         if getattr(recipe, name) < 1:
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write 1 or more")
     periods = list(recipe.periods)
-    if not periods or periods != sorted(set(periods)) or periods[0] < 1:
+    whole = all(type(period) is int and period >= 1 for period in periods)
+    if not periods or not whole or periods != sorted(set(periods)):
         raise LowgearError(
-            f"period {','.join(map(str, periods))}: write different numbers of 1 or more, shortest first"
+            f"period {','.join(map(str, periods))}: write different whole numbers of 1 or more, shortest first"
         )
-    low, high = recipe.dial_reach
-    if not 0 < low <= high < float("inf"):
-        raise LowgearError(f"dial reach {recipe.dial_reach}: write two numbers above 0, the lower first")
+    reach = recipe.dial_reach
+    if len(reach) != 2 or not 0 < reach[0] <= reach[1] < float("inf"):
+        raise LowgearError(f"dial reach {reach}: write two numbers above 0, the lower first")
     if recipe.critic_units is not None and recipe.critic_units < 1:
         raise LowgearError(f"critic units {recipe.critic_units}: write 1 or more")
 

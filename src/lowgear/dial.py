@@ -24,6 +24,11 @@ class Dial(NamedTuple):
         """Whether there is anything to set."""
         return self.high > self.low
 
+    def holds(self, coefficient: float) -> bool:
+        """Whether it is a dial at all, and the coefficient on it."""
+        ends = 0 < self.low < self.high < math.inf or 0 <= self.low == self.high < math.inf
+        return ends and self.low * (1 - SLACK) <= coefficient <= self.high * (1 + SLACK)
+
     @property
     def ratio(self) -> float:
         """Of the high end to the low one."""
@@ -36,7 +41,7 @@ class Dial(NamedTuple):
 
     def position(self, coefficient: float) -> float:
         """Where a coefficient stands; one outside the range is an error."""
-        if not self.low * (1 - SLACK) <= coefficient <= self.high * (1 + SLACK):
+        if not self.holds(coefficient):
             raise LowgearError(
                 f"cost coefficient {coefficient:g} is outside what the agent was trained for, "
                 f"{self.low:g} to {self.high:g}"

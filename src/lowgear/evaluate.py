@@ -117,6 +117,19 @@ def play_policies(
     return Played(returns, lengths, picks, gear_steps, np.concatenate(success) if success else None)
 
 
+def at_settings(policies: Sequence[Policy], settings: Sequence[float] | int) -> list[tuple[int, Policy]]:
+    """Every policy that has a dial at each setting, or at so many along it; the others as they are. Numbered."""
+    found = []
+    for number, policy in enumerate(policies):
+        dial = policy.header.dial
+        if dial is None or not policy.turns:
+            found.append((number, policy))
+        else:
+            values = dial.settings(settings) if isinstance(settings, int) else settings
+            found += [(number, policy.at(value)) for value in values]
+    return found
+
+
 def slots_for(population: int, episodes: int) -> int:
     """How many environments each controller plays in at once."""
     return max(1, min(episodes, ENVIRONMENTS_AT_MOST // population))

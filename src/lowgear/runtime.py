@@ -166,9 +166,14 @@ class Policy:
     header: PolicyHeader
     weights: Weights
 
+    @property
+    def turns(self) -> bool:
+        """Whether it has a dial to set."""
+        return self.header.dial is not None and self.header.dial.turns
+
     def at(self, coefficient: float) -> "Policy":
         """The same controller with its dial set to a coefficient; one it was not trained for is an error."""
-        if self.header.dial is None or not self.header.dial.turns:
+        if self.header.dial is None or not self.turns:
             raise LowgearError(
                 f"this policy knows one cost coefficient, {self.header.cost_coefficient:g}: it has no dial"
             )
@@ -279,13 +284,11 @@ def _check_header(header: PolicyHeader) -> None:
         "action bounds": not len(header.action_low) == len(header.action_high) == header.act_dim
         or not all(type(bound) is float for bound in bounds),
         "cost coefficient": not 0 <= header.cost_coefficient < float("inf"),
-        "dial": dial is not None and not 0 <= dial.low <= dial.high < float("inf"),
+        "dial": dial is not None and not dial.holds(header.cost_coefficient),
     }
     bad = [name for name, wrong in problems.items() if wrong]
     if bad:
         raise ValueError(f"its {bad[0]} cannot be right")
-    if dial is not None:
-        dial.position(header.cost_coefficient)
 
 
 def _build(path: Path, header: PolicyHeader, tensors: dict[str, Any]) -> Weights:

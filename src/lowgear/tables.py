@@ -135,9 +135,15 @@ SPEED: Column = ("steps/s", lambda row: f"{row['steps_per_second']:,.0f}")
 
 
 def print_evaluation(lines: Sequence[dict[str, Any]]) -> None:
-    """What controllers scored and cost, one row for each agent; FLOPs are per step, saved against the large gear."""
+    """What controllers scored and cost, one row for each agent and setting.
+
+    Returns are means with their 95% interval. Three gears and more show the share of each,
+    two the share of the large one. FLOPs are per step, saved against the large gear.
+    """
     with_success = any(line["success_rate"] is not None for line in lines)
-    heads = ["", "variant", "seed", "λ", "return", "± 95%", "spread", "large", "FLOPs", "saved"]
+    several = len(lines[0]["gear_share"]) > 2
+    share = "gears %" if several else "large"
+    heads = ["", "variant", "seed", "λ", "return", share, "period", "FLOPs", "saved"]
     table = Table(*heads, *(["success"] if with_success else []), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in table.columns[2:]:
         column.justify = "right"
@@ -148,10 +154,9 @@ def print_evaluation(lines: Sequence[dict[str, Any]]) -> None:
             line["variant"],
             str(line["seed"]),
             f"{line['cost_coefficient']:.3g}",
-            f"{line['return_mean']:.1f}",
-            f"{line['return_ci95']:.1f}",
-            f"{line['return_std']:.1f}",
-            f"{line['large_share']:.1%}",
+            f"{line['return_mean']:.1f} ± {line['return_ci95']:.1f}",
+            "/".join(f"{100 * part:.0f}" for part in line["gear_share"]) if several else f"{line['large_share']:.1%}",
+            "" if line["period_mean"] is None else f"{line['period_mean']:.1f}",
             f"{line['flops_per_step']:.0f}",
             f"{line['flops_reduction']:.1%}",
             *success,

@@ -59,7 +59,7 @@ class Search:
         self.policy, self.demand = policy, demand
         dial = policy.header.dial
         assert dial is not None
-        assert dial.turns, "an agent of one coefficient has nothing to tune"
+        assert policy.turns, "an agent of one coefficient has nothing to tune"
         settings = dial.settings(SETTINGS)
         # From settings that are sure to meet the demand, if any does, to settings that are not.
         self.settings = settings if demand.max_flops is None else settings[::-1]

@@ -44,8 +44,8 @@ BASELINES = [
     row(3, "small-only", 0.0, 70.0, 60.0),
     row(4, "large-only", 0.0, 99.0, 1000.0),
     row(5, "large-only", 0.0, 95.0, 1000.0),
-    row(6, "fixed-coefficient", 0.05, 85.0, 160.0),
-    row(7, "fixed-coefficient", 0.05, 75.0, 200.0),
-    row(8, "fixed-coefficient", 0.005, 91.0, 420.0),
+    row(6, "fixed-cost", 0.05, 85.0, 160.0),
+    row(7, "fixed-cost", 0.05, 75.0, 200.0),
+    row(8, "fixed-cost", 0.005, 91.0, 420.0),
     row(9, "no-cost", 0.0, 97.0, 950.0),
 ]

@@ -39,7 +39,7 @@ def test_dials_and_baselines(tmp_path: Path) -> None:
     assert "walker-stand" in found
     assert "modern recipe, 300,032 steps, 10 seeds, 20 episodes each" in found
     assert {"λ 0.001", "λ 0.01", "λ 0.1", "λ 0.005", "λ 0.05"} == {text for text in found if text[:2] == "λ "}
-    assert {"asymmetric (dial)", "fixed-coefficient", "small-only", "large-only", "no-cost"} <= set(found)
+    assert {"asymmetric (dial)", "fixed-cost", "small-only", "large-only", "no-cost"} <= set(found)
     assert {"FLOPs per step, log scale", "share of the large gear's FLOPs", "return"} <= set(found)
     assert {"100", "200", "500", "1,000", "10%", "100%"} <= set(found)
     assert not any("not finite" in text for text in found)
@@ -64,7 +64,7 @@ def test_both_dial_variants_and_agents_without_one(tmp_path: Path) -> None:
 
 
 def test_scores_that_are_not_finite_are_skipped_and_said(tmp_path: Path) -> None:
-    bad = [row(7, "fixed-coefficient", 0.3, math.nan, 200.0, return_ci95=math.nan)]
+    bad = [row(7, "fixed-cost", 0.3, math.nan, 200.0, return_ci95=math.nan)]
     found = texts(tmp_path, [*TWO_DIALS, *bad, row(8, "large-only", 0.0, math.nan, 1000.0)])
     assert any("Left out, not finite: 2 of 8 scores (agent 7, 8)." in text for text in found)
     assert "λ 0.3" not in found

@@ -20,13 +20,13 @@ def test_agents_of_one_coefficient_are_points() -> None:
     assert not any(line.dial for line in found.values())
     assert found["small-only"].means == (Mean(0.0, 60.0, 60.0, 2),)
     assert found["large-only"].means == (Mean(0.0, 97.0, 1000.0, 2),)
-    assert found["fixed-coefficient"].means == (Mean(0.005, 91.0, 420.0, 1), Mean(0.05, 80.0, 180.0, 2))
+    assert found["fixed-cost"].means == (Mean(0.005, 91.0, 420.0, 1), Mean(0.05, 80.0, 180.0, 2))
 
 
 def test_each_agents_line_is_ordered_by_coefficient() -> None:
     lines = agent_lines(read([*TWO_DIALS, *BASELINES], 20), "asymmetric")
     assert [[score.coefficient for score in line] for line in lines] == [[0.001, 0.01, 0.1]] * 2
-    assert agent_lines(read(BASELINES, 20), "fixed-coefficient") == []
+    assert agent_lines(read(BASELINES, 20), "fixed-cost") == []
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -38,7 +38,7 @@ def test_what_is_not_finite_is_left_out_of_the_mean(bad: float) -> None:
 
 
 def test_coefficients_that_were_rounded_still_meet() -> None:
-    (line,) = mean_lines(read([row(0, "fixed-coefficient", 0.3, 1, 2), row(1, "fixed-coefficient", 0.1 * 3, 3, 4)], 20))
+    (line,) = mean_lines(read([row(0, "fixed-cost", 0.3, 1, 2), row(1, "fixed-cost", 0.1 * 3, 3, 4)], 20))
     assert [mean.agents for mean in line.means] == [2]
 
 

@@ -48,7 +48,7 @@ def evaluate(
 
     Prints return (mean, spread, 95% interval), share of the large gear, FLOPs per step and the reduction against the
     large gear alone, for every agent, and keeps it in evaluation.json. With several settings of the dial it also draws
-    return against FLOPs, with the run's small-only, large-only and fixed-coefficient agents beside it: frontier.svg and
+    return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it: frontier.svg and
     frontier.png.
 
     \b
@@ -62,7 +62,6 @@ def evaluate(
 
     from lowgear import envs, tables
     from lowgear.checkpoint import RunDirectory
-    from lowgear.commands import lists
     from lowgear.evaluate import play_policies, summarise
     from lowgear.runtime import write_whole
     from lowgear.tasks import find
@@ -73,10 +72,7 @@ def evaluate(
     config = run.read_config()
     task = find(config.task)
     policies = load_policies(run, best)
-    numbered = list(enumerate(policies))
-    if cost_coefficients is not None or frontier is not None:
-        settings = None if cost_coefficients is None else lists.numbers("--cost-coefficients", cost_coefficients)
-        numbered = _at_settings(numbered, settings, frontier)
+    numbered = _at_settings(policies, cost_coefficients, frontier)
     how = master or ("boltzmann" if config.boltzmann else "greedy")
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("episodes", total=episodes * len(numbered))
@@ -125,24 +121,20 @@ def load_policies(run: "RunDirectory", best: bool) -> "list[Policy]":
     return [load(path) for path in paths]
 
 
-def _at_settings(
-    numbered: "list[tuple[int, Policy]]", settings: list[float] | None, count: int | None
-) -> "list[tuple[int, Policy]]":
-    """Every dial agent at each setting, the others as they are."""
-    if settings is not None and count is not None:
+def _at_settings(policies: "list[Policy]", coefficients: str | None, count: int | None) -> "list[tuple[int, Policy]]":
+    """Every dial agent at each setting asked for, the others as they are, with the agents' numbers."""
+    from lowgear.commands import lists
+    from lowgear.evaluate import at_settings
+
+    if coefficients is not None and count is not None:
         raise LowgearError("--cost-coefficients and --frontier both choose the settings: give one of them")
     if count is not None and count < 2:
         raise LowgearError(f"--frontier {count}: a line needs 2 settings or more")
-    found: list[tuple[int, Policy]] = []
-    for agent, policy in numbered:
-        dial = policy.header.dial
-        if dial is None or not dial.turns:
-            found.append((agent, policy))
-        else:
-            found += [(agent, policy.at(value)) for value in settings or dial.settings(count or 2)]
-    if len(found) == len(numbered) and all(one is other for (_, one), (_, other) in zip(found, numbered, strict=True)):
+    if coefficients is None and count is None:
+        return list(enumerate(policies))
+    if not any(policy.turns for policy in policies):
         raise LowgearError("no agent of this run has a dial: its coefficients were settled when it was trained")
-    return found
+    return at_settings(policies, count or lists.numbers("--cost-coefficients", str(coefficients)))
 
 
 def _draw_frontier(report: dict[str, Any], directory: Path) -> None:

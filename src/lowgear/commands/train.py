@@ -21,14 +21,13 @@ if TYPE_CHECKING:
     "--variants",
     default="asymmetric",
     show_default=True,
-    help="asymmetric, small-only, large-only, fixed-coefficient, no-cost, separate-buffers: one agent for each and "
-    "each seed.",
+    help="asymmetric, small-only, large-only, fixed-cost, no-cost, separate-buffers: one agent for each and each seed.",
 )
 @click.option(
     "--cost-coefficients",
     metavar="LIST",
     help="Prices of compute, 0.001,0.1: the ends of the dial, or one agent for each where there is no dial (the "
-    "paper's recipe, and the variant fixed-coefficient).  [default: from the paper's for the task]",
+    "paper's recipe, and the variant fixed-cost).  [default: from the paper's for the task]",
 )
 @click.option("--discounts", metavar="LIST", help="Discounts of the gears: 0.99,0.999.  [default: the recipe's]")
 @click.option("--learning-rates", metavar="LIST", help="Of the gears: 3e-4,1e-3.  [default: the recipe's]")

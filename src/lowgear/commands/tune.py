@@ -110,11 +110,7 @@ def _with_dials(run: "RunDirectory", agents: str | None, best: bool) -> "dict[in
             if agent not in policies:
                 raise LowgearError(f"--agents {agents}: the run has no agent {agent}, only 0 to {len(policies) - 1}")
         policies = {agent: policies[agent] for agent in chosen}
-    found = {
-        agent: policy
-        for agent, policy in policies.items()
-        if policy.header.dial is not None and policy.header.dial.turns and policy.header.forced_gear is None
-    }
+    found = {agent: policy for agent, policy in policies.items() if policy.turns}
     if not found:
         raise LowgearError(
             f"{run.path} has no dial to set: its coefficients were settled when it was trained; the modern recipe's "

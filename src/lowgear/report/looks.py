@@ -14,7 +14,7 @@ class Look(NamedTuple):
 LOOKS = {
     "asymmetric": Look("#0072B2", "o", 5.5),
     "separate-buffers": Look("#CC79A7", "D", 5.0),
-    "fixed-coefficient": Look("#D55E00", "s", 5.5),
+    "fixed-cost": Look("#D55E00", "s", 5.5),
     "no-cost": Look("#E69F00", "P", 7.0),
     "small-only": Look("#009E73", "v", 7.0),
     "large-only": Look("#000000", "^", 7.0),
