@@ -10,12 +10,14 @@ agents play at every coefficient given; the fixed-cost variant trains one agent 
 import json
 import statistics
 import time
+from functools import partial
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from lowgear import envs, tasks
+from lowgear import tasks
+from lowgear.blueprint import make_env
 from lowgear.commands import lists
 from lowgear.config import resolve
 from lowgear.evaluate import at_settings, play_policies, summarise
@@ -54,7 +56,7 @@ def main(
             evaluate_episodes=episodes,
         )
         began = time.perf_counter()
-        training = Training(config, envs.make(named, len(config.agents)), None)
+        training = Training(config, make_env(config, len(config.agents)), None)
         training.run()
         seconds = time.perf_counter() - began
         policies = [training.policy(agent) for agent in range(len(config.agents))]
@@ -65,7 +67,7 @@ def main(
         if cost_coefficients:
             numbered = at_settings(policies, lists.numbers("--cost-coefficients", cost_coefficients))
         master = "boltzmann" if config.boltzmann else "greedy"
-        played = play_policies([p for _, p in numbered], lambda n, t=named: envs.make(t, n), episodes, master, 0)
+        played = play_policies([p for _, p in numbered], partial(make_env, config), episodes, master, 0)
         for place, (number, policy) in enumerate(numbered):
             agent, header = config.agents[number], policy.header
             found.append(

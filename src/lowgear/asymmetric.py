@@ -5,15 +5,16 @@ but never from each other, so `learn` may be given all of them or a part, and pa
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from lowgear import dial, dqn, noise, replay, sac
+from lowgear import dial, dqn, hindsight, noise, replay, sac
 from lowgear.dqn import DqnSettings, DqnState, Picks
-from lowgear.replay import Replay, ReplaySettings
-from lowgear.sac import SacSettings, SacState
+from lowgear.hindsight import Goals
+from lowgear.replay import PickSteps, Replay, ReplaySettings
+from lowgear.sac import SacSettings, SacState, Transitions
 
 Metrics = dict[str, jax.Array]
 Values = Any  # jax.Array, or NumPy's before it is on the device
@@ -32,6 +33,7 @@ class Knobs(NamedTuple):
     shared: Values  # bool; False is the separate-buffers ablation
 
 
+Batch = TypeVar("Batch", Transitions, Picks)
 LearnerState = SacState | DqnState
 Learners = tuple[LearnerState, ...]  # the gears, cheapest first, then the master; P agents on every leading axis
 
@@ -54,6 +56,7 @@ class Method(NamedTuple):
     sac: SacSettings
     dqn: DqnSettings
     replay: ReplaySettings
+    goals: Goals | None = None  # None: no hindsight
 
 
 def init(seeds: jax.Array, method: Method) -> Learners:
@@ -100,8 +103,9 @@ def learn(
 
     # Drawn for all updates at once: inside the loop the compiler would draw anew for every use of a number.
     times = time + jnp.arange(updates)
+    agents = Replay(0, 0, None if ring.episodes is None else 0, None)  # type: ignore[arg-type]
     draws = tuple(
-        jax.vmap(jax.vmap(partial(_draw, number, method), (0, 0, None)), (None, None, 0))(knobs.seed, ring.lists, times)
+        jax.vmap(jax.vmap(partial(_draw, number, method), (0, agents, None)), (None, None, 0))(knobs.seed, ring, times)
         for number in which
     )
     new_learners, metrics = jax.lax.scan(body, learners, draws)
@@ -144,17 +148,28 @@ class Draw(NamedTuple):
 
     rows: jax.Array  # (B,) int32: the rows that make its batch
     chance: jax.Array  # for a gear (2·B·act,) normal, next actions' then current ones'; for the master (B,) positions
+    goal: jax.Array | None  # (B, d) that it is told, with hindsight
+    told: hindsight.Steps | PickSteps | None  # what it pays under that goal
 
 
-def _draw(number: int, method: Method, seed: jax.Array, lists: replay.Lists, time: jax.Array) -> Draw:
+def _draw(number: int, method: Method, seed: jax.Array, ring: Replay, time: jax.Array) -> Draw:
     is_master = number == len(method.gears)
     size = method.master_batch if is_master else method.batch
-    chance = noise.uniform(seed, noise.stream(noise.ROWS, number), time, size)
-    rows = replay.draw(lists, number, chance)
+
+    def uniform(purpose: int) -> jax.Array:
+        return noise.uniform(seed, noise.stream(purpose, number), time, size)
+
+    rows = replay.draw(ring.lists, number, uniform(noise.ROWS))
+    goal: jax.Array | None = None
+    told: hindsight.Steps | PickSteps | None = None
+    if method.goals is not None:
+        relabel = hindsight.picks if is_master else hindsight.steps
+        goal, told = relabel(ring, rows, uniform(noise.GOALS), method.goals, method.replay)
     if is_master:
-        return Draw(rows, 2 * noise.uniform(seed, noise.stream(noise.PRICES, number), time, size) - 1)
+        return Draw(rows, 2 * uniform(noise.PRICES) - 1, goal, told)
     # Flat: with a short last axis the compiler's loop over these would not be vectorised.
-    return Draw(rows, noise.normal(seed, noise.stream(noise.ACTIONS, number), time, 2 * size * method.act_dim))
+    normal = noise.normal(seed, noise.stream(noise.ACTIONS, number), time, 2 * size * method.act_dim)
+    return Draw(rows, normal, goal, told)
 
 
 def _update(
@@ -164,6 +179,8 @@ def _update(
     if isinstance(state, DqnState):
         return dqn.update(state, _picks(rows, knobs, draw, method), knobs.master_learning_rate, method.dqn)
     steps = replay.transitions(rows, draw.rows, knobs.discount, method.replay.columns)
+    if isinstance(draw.told, hindsight.Steps):
+        steps = _ask(steps, draw, method)._replace(reward=draw.told.reward, discount=knobs.discount * draw.told.alive)
     normal = draw.chance.reshape(2, method.batch, method.act_dim)
     return sac.update(state, steps, normal, knobs.learning_rate, method.sac)
 
@@ -171,13 +188,26 @@ def _update(
 def _picks(rows: jax.Array, knobs: Knobs, draw: Draw, method: Method) -> Picks:
     """The master's batch, paid: at the agent's coefficient, or with a dial at a fresh one for each pick."""
     weight = knobs.master_discount if method.discount_by_step else jnp.float32(1)
-    found = replay.picks(rows, draw.rows, weight, method.replay)
+    steps = draw.told if isinstance(draw.told, PickSteps) else replay.steps_of_picks(rows, draw.rows, method.replay)
+    found = replay.picks(rows, draw.rows, steps, weight, method.replay)
+    if draw.goal is not None:
+        found = found._replace(picks=_ask(found.picks, draw, method))
     if not method.dial:
         return pay(found, knobs.cost_low, knobs.master_discount, method)
     # An agent of one coefficient has nothing to set, and sees the middle of its dial.
     position = jnp.where(knobs.cost_ratio > 1, draw.chance, 0.0)
     coefficient = dial.price(position, knobs.cost_low, knobs.cost_ratio)
     return show(pay(found, coefficient, knobs.master_discount, method), position)
+
+
+def _ask(batch: Batch, draw: Draw, method: Method) -> Batch:
+    """The batch with observations that ask for the goals it is told."""
+    assert method.goals is not None
+    assert draw.goal is not None
+    return batch._replace(
+        observation=hindsight.with_goal(batch.observation, draw.goal, method.goals),
+        next_observation=hindsight.with_goal(batch.next_observation, draw.goal, method.goals),
+    )
 
 
 def _keep(ready: jax.Array, new: LearnerState, old: LearnerState) -> LearnerState:

@@ -2,22 +2,31 @@
 
 import numpy as np
 
-from lowgear import cost
+from lowgear import cost, envs
 from lowgear.asymmetric import Knobs, Method
 from lowgear.collect import Behaviour
 from lowgear.config import RunConfig
 from lowgear.dqn import DqnSettings
-from lowgear.envs.protocol import EnvSpec
+from lowgear.envs.goals import GoalRule
+from lowgear.envs.protocol import BatchEnv, EnvSpec
+from lowgear.errors import LowgearError
+from lowgear.hindsight import Goals
 from lowgear.learner import Learner
 from lowgear.networks import CriticStyle
 from lowgear.replay import Columns, ReplaySettings
 from lowgear.runtime import PolicyHeader, Weights
 from lowgear.sac import SacSettings
+from lowgear.tasks import find
 
 
-def method_of(config: RunConfig, spec: EnvSpec) -> Method:
+def make_env(config: RunConfig, num_envs: int) -> BatchEnv:
+    """The run's environments, as its recipe wants their episodes to end."""
+    return envs.make(find(config.task), num_envs, end_on_success=config.recipe.end_on_success)
+
+
+def method_of(config: RunConfig, spec: EnvSpec, goal_rule: GoalRule | None = None) -> Method:
     """The static side of the program that trains a run."""
-    recipe, prices = config.recipe, prices_of(config, spec)
+    recipe, prices, goals = config.recipe, prices_of(config, spec), goals_of(config, spec, goal_rule)
     return Method(
         obs_dim=spec.obs_dim,
         act_dim=spec.act_dim,
@@ -36,12 +45,47 @@ def method_of(config: RunConfig, spec: EnvSpec) -> Method:
             CriticStyle(recipe.critic_activation, recipe.critic_normalise),
             recipe.target_rate,
             -float(spec.act_dim),
+            _value_bounds(config, goals),
         ),
         dqn=DqnSettings(recipe.actor_activation, recipe.master_copy_every),
         replay=ReplaySettings(
-            Columns(spec.obs_dim, spec.act_dim), len(config.gears), max(recipe.periods), recipe.master_replay
+            Columns(spec.obs_dim, spec.act_dim),
+            len(config.gears),
+            max(recipe.periods),
+            recipe.master_replay,
+            goals is not None,
         ),
+        goals=goals,
     )
+
+
+def goals_of(config: RunConfig, spec: EnvSpec, rule: GoalRule | None) -> Goals | None:
+    """How hindsight relabels, on a task that has goals."""
+    recipe = config.recipe
+    if spec.achieved_goal is None or spec.desired_goal is None or not recipe.hindsight_share:
+        return None
+    if rule is None:
+        raise LowgearError(
+            f"{spec.name} has goals, but nothing tells what other goals would pay: hindsight needs compute_reward, "
+            "which Gymnasium's environments have (gym:ID); set hindsight_share to 0 to train without it"
+        )
+    return Goals(
+        spec.achieved_goal,
+        spec.desired_goal,
+        rule,
+        recipe.hindsight_share,
+        recipe.goal_reward_shift,
+        recipe.end_on_success,
+    )
+
+
+def _value_bounds(config: RunConfig, goals: Goals | None) -> tuple[float, float] | None:
+    """What an episode of endless steps could pay, at the longest horizon of the population."""
+    if not config.recipe.bound_targets or goals is None or goals.rule.bounds is None:
+        return None
+    horizon = 1 / (1 - max(agent.discount for agent in config.agents))
+    low, high = (horizon * (bound + goals.shift) for bound in goals.rule.bounds)
+    return min(low, 0.0), max(high, 0.0)
 
 
 def prices_of(config: RunConfig, spec: EnvSpec) -> cost.Prices:
@@ -105,7 +149,7 @@ def header_of(config: RunConfig, spec: EnvSpec, agent: int, steps: int) -> Polic
         activation=config.recipe.actor_activation,
         forced_gear=settings.forced_gear(len(config.gears)),
         boltzmann=config.boltzmann,
-        hindsight=config.hindsight,
+        hindsight=spec.desired_goal is not None and config.recipe.hindsight_share > 0,
     )
 
 

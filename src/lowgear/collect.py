@@ -23,7 +23,7 @@ class Episode(NamedTuple):
     episode_return: float
     length: int
     large_share: float
-    success: bool | None
+    success: bool | None  # at its last step
 
 
 class Behaviour(NamedTuple):
@@ -65,7 +65,7 @@ class Collector:
     def collect(self, weights: Weights, steps: int, last: bool = False) -> tuple[FloatArray, list[Episode]]:
         """Rows (P, steps, width) as `Columns` lays them out, and the episodes that ended.
 
-        With `last`, picks that are still open after the final step are closed: `restart` follows.
+        With `last`, picks and episodes that are still open after the final step end there: `restart` follows.
         """
         columns, shifter, chunk = self.columns, self._shifter, self._draw(steps)
         rows = np.empty((self.population, steps, columns.width), np.float32)
@@ -86,19 +86,18 @@ class Collector:
             row[:, columns.choice] = shifter.choice[:, 0]
             row[:, columns.age] = shifter.age[:, 0]
             row[:, columns.closed] = closed[:, 0]
+            row[:, columns.ended] = ended
             self._observation = step.observation
             self.steps += 1
             self._returns += step.reward
             self._lengths += 1
             self._large += gear[:, 0] == self.behaviour.gears - 1
             shifter.release(closed)
-            if step.success is not None:
-                self._success |= step.success
             if ended.any():
-                episodes += self._finished(ended, step.success is not None)
+                episodes += self._finished(ended, step.success)
                 self._open_episodes(ended, chunk.dial[:, k])
         if last:
-            rows[:, -1, columns.closed] = 1
+            rows[:, -1, columns.closed] = rows[:, -1, columns.ended] = 1
         return rows, episodes
 
     def _pick(self, weights: Weights, chunk: "_Chances", k: int) -> None:
@@ -143,14 +142,14 @@ class Collector:
                 chances.action[agent] = generator.uniform(-1, 1, draws).repeat(hold, axis=0)[:steps]
         return chances
 
-    def _finished(self, ended: npt.NDArray[np.bool_], has_success: bool) -> list[Episode]:
+    def _finished(self, ended: npt.NDArray[np.bool_], success: npt.NDArray[np.bool_] | None) -> list[Episode]:
         return [
             Episode(
                 agent=int(i),
                 episode_return=float(self._returns[i]),
                 length=int(self._lengths[i]),
                 large_share=float(self._large[i] / self._lengths[i]),
-                success=bool(self._success[i]) if has_success else None,
+                success=None if success is None else bool(success[i]),
             )
             for i in np.flatnonzero(ended)
         ]
@@ -164,9 +163,8 @@ class Collector:
             self._returns = np.zeros(self.population)
             self._lengths = np.zeros(self.population, np.int64)
             self._large = np.zeros(self.population, np.int64)
-            self._success = np.zeros(self.population, bool)
         else:
-            for tally in (self._returns, self._lengths, self._large, self._success):
+            for tally in (self._returns, self._lengths, self._large):
                 tally[where] = 0
 
 

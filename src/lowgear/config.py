@@ -41,7 +41,6 @@ class RunConfig:
     steps: int  # environment steps of each agent
     agents: tuple[AgentConfig, ...]
     boltzmann: bool  # how the paper evaluates this task
-    hindsight: bool
     evaluate_every: int  # steps; 0: never while training
     evaluate_episodes: int
     checkpoint_every: int  # steps
@@ -123,7 +122,6 @@ def resolve(
         steps=steps,
         agents=_agents(chosen, seeds, variants, (cost_coefficients, task.cost_coefficient), discounts, learning_rates),
         boltzmann=task.boltzmann and chosen.sample_master,
-        hindsight=task.hindsight,
         evaluate_every=evaluate_every,
         evaluate_episodes=evaluate_episodes,
         checkpoint_every=_whole(checkpoint_every, chosen.chunk),
@@ -203,6 +201,8 @@ def _check_recipe(recipe: Recipe) -> None:
         raise LowgearError(
             f"period {','.join(map(str, periods))}: write different whole numbers of 1 or more, shortest first"
         )
+    if not 0 <= recipe.hindsight_share <= 1:
+        raise LowgearError(f"hindsight share {recipe.hindsight_share}: write a number from 0 to 1")
     reach = recipe.dial_reach
     if len(reach) != 2 or not 0 < reach[0] <= reach[1] < float("inf"):
         raise LowgearError(f"dial reach {reach}: write two numbers above 0, the lower first")

@@ -40,7 +40,7 @@ class Played:
     lengths: FloatArray
     picks: FloatArray
     gear_steps: FloatArray
-    success: FloatArray | None
+    success: FloatArray | None  # at each episode's last step
 
 
 def play(
@@ -69,20 +69,19 @@ def play(
         ended = (step.terminated | step.truncated).reshape(population, slots)
         shifter.release(shifter.advance(ended))
         tally.add(step.reward.reshape(population, slots), gear)
-        if step.success is not None:
-            tally.success |= step.success.reshape(population, slots)
+        success = None if step.success is None else step.success.reshape(population, slots)
         observation = step.observation.reshape(population, slots, -1)
         for p, s in zip(*np.nonzero(ended & (left > 0)), strict=True):
-            record[p][s].append(tally.row(p, s))
+            record[p][s].append((*tally.row(p, s), success is not None and success[p, s]))
             left[p, s] -= 1
             if progress:
                 progress(1)
         tally.clear(ended)
     ordered = [[record[p][i % slots][i // slots] for i in range(episodes)] for p in range(population)]
-    returns, lengths, picks, success, gear_steps = (
+    returns, lengths, picks, gear_steps, succeeded = (
         np.array([[row[c] for row in agent] for agent in ordered], np.float64) for c in range(5)
     )
-    return Played(returns, lengths, picks, gear_steps, success if env.spec.has_success else None)
+    return Played(returns, lengths, picks, gear_steps, succeeded if env.spec.has_success else None)
 
 
 def play_policies(
@@ -219,7 +218,6 @@ class _Tally:
         shape = (population, slots)
         self.returns, self.lengths, self.picks = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.gear_steps = np.zeros((*shape, gears))
-        self.success = np.zeros(shape, bool)
         self._number = np.arange(gears)
 
     def add(self, reward: npt.NDArray[np.float32], gear: npt.NDArray[np.int32]) -> None:
@@ -233,10 +231,9 @@ class _Tally:
             self.returns[at],
             self.lengths[at],
             self.picks[at],
-            self.success[at],
             self.gear_steps[at].copy(),
         )
 
     def clear(self, where: npt.NDArray[np.bool_]) -> None:
-        for sums in (self.returns, self.lengths, self.picks, self.gear_steps, self.success):
+        for sums in (self.returns, self.lengths, self.picks, self.gear_steps):
             sums[where] = 0

@@ -20,6 +20,7 @@ class Recipe:
     critic_activation: str = "tanh"
     critic_normalise: bool = False  # layer normalisation in the critics
     critic_units: int | None = None  # hidden width of every gear's critics; None: as wide as the actor
+    bound_targets: bool = False  # keep the critics' targets within what rewards allow, where the task's are known
     random_steps: int = 1_000  # uniformly random actions, and no updates, at the start of a run
     noise_hold: int = 1  # steps that a draw of action noise holds: longer reaches farther where control is slow
     master_units: int = 32
@@ -31,6 +32,9 @@ class Recipe:
     master_copy_every: int = 500  # updates between copies to the master's target
     explore_share: float = 0.1  # share of training over which the master's ε falls from 1
     explore_last: float = 0.02  # the ε it ends with
+    hindsight_share: float = 0.8  # of a batch that hindsight relabels, on tasks with goals; 0: no hindsight
+    goal_reward_shift: float = 1.0  # added to the rewards of tasks with hindsight: 0 and 1 instead of -1 and 0
+    end_on_success: bool = True  # an episode that succeeds ends, on tasks with goals
     periods: tuple[int, ...] = (5,)  # steps a pick may hold; the master chooses where there are several
     dial: bool = False  # one agent learns a range of coefficients, and its master sees the one it pays
     dial_reach: tuple[float, float] = (1 / 30, 10.0)  # its ends where none are given, times the task's coefficient
@@ -60,6 +64,8 @@ MODERN = replace(
     price_picks=True,
     discount_by_step=True,
     sample_master=False,
+    goal_reward_shift=0.0,
+    end_on_success=False,
 )
 
 RECIPES = {recipe.name: recipe for recipe in (MODERN, PAPER)}

@@ -62,9 +62,14 @@ class Columns(NamedTuple):
         return self.reward + 4
 
     @property
+    def ended(self) -> int:
+        """1 where the episode ended with this step, for real or not."""
+        return self.reward + 5
+
+    @property
     def width(self) -> int:
         """Floats in a row."""
-        return self.reward + 5
+        return self.reward + 6
 
 
 class Lists(NamedTuple):
@@ -76,11 +81,20 @@ class Lists(NamedTuple):
     stop: jax.Array  # (P, L) int32: one past the newest
 
 
+class Episodes(NamedTuple):
+    """Which episode each row belongs to, and how far each episode goes. Episodes are numbered modulo the capacity."""
+
+    of_row: jax.Array  # (P, capacity) int32
+    last: jax.Array  # (P, capacity) int32: the newest row of an episode, counted from the run's beginning
+    ended: jax.Array  # (P,) int32: episodes that have, so far
+
+
 class Replay(NamedTuple):
     """The rings of P agents; all agents have written equally many rows."""
 
     rows: jax.Array  # (P, capacity, width) float32
     lists: Lists
+    episodes: Episodes | None  # kept for hindsight alone
     written: jax.Array  # () int32: rows so far
 
 
@@ -91,11 +105,13 @@ class ReplaySettings(NamedTuple):
     gears: int
     longest_pick: int  # steps
     master_capacity: int  # picks
+    hindsight: bool = False  # episodes are kept track of
 
 
 def init(population: int, capacity: int, settings: ReplaySettings) -> Replay:
     """Empty rings; `capacity` must be a multiple of the chunks that will be inserted."""
     lists = settings.gears + 1
+    table = partial(jnp.zeros, (population, capacity), jnp.int32)
     return Replay(
         rows=jnp.zeros((population, capacity, settings.columns.width), jnp.float32),
         lists=Lists(
@@ -104,6 +120,7 @@ def init(population: int, capacity: int, settings: ReplaySettings) -> Replay:
             start=jnp.zeros((population, lists), jnp.int32),
             stop=jnp.zeros((population, lists), jnp.int32),
         ),
+        episodes=Episodes(table(), table(), jnp.zeros(population, jnp.int32)) if settings.hindsight else None,
         written=jnp.zeros((), jnp.int32),
     )
 
@@ -132,8 +149,16 @@ def insert(replay: Replay, chunk: jax.Array, shared: jax.Array, settings: Replay
         start = gone.at[-1].max(stop[-1] - settings.master_capacity)
         return Lists(order, gone, start, stop)
 
+    def follow(episodes: Episodes, new: jax.Array) -> Episodes:
+        ended = new[:, settings.columns.ended].astype(jnp.int32)
+        number = (episodes.ended + jnp.cumsum(ended) - ended) % capacity
+        of_row = jax.lax.dynamic_update_slice(episodes.of_row, number, (position,))
+        last = episodes.last.at[number].max(replay.written + jnp.arange(size, dtype=jnp.int32))
+        return Episodes(of_row, last, episodes.ended + ended.sum(dtype=jnp.int32))
+
     lists = jax.vmap(enlist)(replay.lists, gone, chunk, shared)
-    return Replay(rows, lists, replay.written + size)
+    episodes = None if replay.episodes is None else jax.vmap(follow)(replay.episodes, chunk)
+    return Replay(rows, lists, episodes, replay.written + size)
 
 
 def draw(lists: Lists, number: int, chance: jax.Array) -> jax.Array:
@@ -156,36 +181,57 @@ def transitions(rows: jax.Array, number: jax.Array, discount: jax.Array, columns
     )
 
 
+class PickSteps(NamedTuple):
+    """What the steps of picks paid, (B, longest) each, and whether life went on after them."""
+
+    reward: jax.Array
+    taken: jax.Array  # bool: the steps that really ran
+    alive: jax.Array  # (B,)
+
+
 class PickRows(NamedTuple):
     """Whole picks read off the ring: reward and time apart, so that any price can be paid afterwards."""
 
     picks: Picks  # with the sum of rewards, no cost paid, and discount 1 or 0
     held: jax.Array  # (B,) the steps that really ran, each weighed as its reward is
-    duration: jax.Array  # (B,) int32 these steps, counted
+    duration: jax.Array  # (B,) these steps, counted
 
 
-def picks(rows: jax.Array, last: jax.Array, discount: jax.Array, settings: ReplaySettings) -> PickRows:
+def rows_of_picks(rows: jax.Array, last: jax.Array, settings: ReplaySettings) -> tuple[jax.Array, jax.Array]:
+    """The rows (B, longest) of picks that end in the rows `last`, oldest first, and which of them are theirs."""
+    duration = rows[last, settings.columns.age].astype(jnp.int32)[:, None]
+    offset = jnp.arange(settings.longest_pick)[None]
+    return (last[:, None] - duration + 1 + offset) % rows.shape[0], offset < duration
+
+
+def steps_of_picks(rows: jax.Array, last: jax.Array, settings: ReplaySettings) -> PickSteps:
+    """The steps of picks as they were lived."""
+    where, within = rows_of_picks(rows, last, settings)
+    return PickSteps(rows[where, settings.columns.reward], within, rows[last, settings.columns.alive])
+
+
+def picks(
+    rows: jax.Array, last: jax.Array, steps: PickSteps, discount: jax.Array, settings: ReplaySettings
+) -> PickRows:
     """The master's transitions that end in the rows `last` of one agent's ring.
 
     `discount` weighs the steps within a pick; 1 is the paper's plain sum.
     """
-    columns, capacity = settings.columns, rows.shape[0]
+    columns = settings.columns
     row = rows[last]
-    duration = row[:, columns.age].astype(jnp.int32)
-    first = (last - duration + 1) % capacity
-    offset = jnp.arange(settings.longest_pick)[None]
-    rewards = rows[(first[:, None] + offset) % capacity, columns.reward]
-    weight = jnp.where(offset < duration[:, None], discount ** offset.astype(jnp.float32), 0.0)
+    first = (last - row[:, columns.age].astype(jnp.int32) + 1) % rows.shape[0]
+    offset = jnp.arange(settings.longest_pick, dtype=jnp.float32)[None]
+    weight = jnp.where(steps.taken, discount**offset, 0.0)
     return PickRows(
         Picks(
             observation=rows[first][:, columns.observation],
             choice=row[:, columns.choice].astype(jnp.int32),
-            reward=(rewards * weight).sum(axis=1),
-            discount=row[:, columns.alive],
+            reward=(steps.reward * weight).sum(axis=1),
+            discount=steps.alive,
             next_observation=row[:, columns.next_observation],
         ),
         weight.sum(axis=1),
-        duration,
+        steps.taken.sum(axis=1, dtype=jnp.int32),
     )
 
 

@@ -49,6 +49,7 @@ class SacSettings(NamedTuple):
     critic_style: CriticStyle
     target_rate: float  # τ of the target critics' moving average
     target_entropy: float
+    value_bounds: tuple[float, float] | None = None  # that targets are kept within
 
 
 def init(key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: int) -> SacState:
@@ -85,6 +86,8 @@ def losses(
     next_value = critic_values(target_critics, batch.next_observation, next_action, settings.critic_style)
     soft_value = next_value.min(axis=0) - alpha * next_log_density
     target = jax.lax.stop_gradient(batch.reward + batch.discount * soft_value)
+    if settings.value_bounds is not None:
+        target = jnp.clip(target, *settings.value_bounds)
 
     value = critic_values(params.critics, batch.observation, batch.action, settings.critic_style)
     critic_loss = 0.5 * jnp.square(value - target[None]).mean(axis=1).sum()

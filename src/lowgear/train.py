@@ -60,7 +60,7 @@ class Training:
         directory: RunDirectory | None = None,
     ) -> None:
         self.config, self.spec = config, env.spec
-        self.method = method_of(config, env.spec)
+        self.method = method_of(config, env.spec, env.goal_rule)
         self.learner = Learner(self.method, knobs_of(config), config.capacity)
         self.collector = Collector(env, behaviour_of(config))
         self.weights = weights_of(self.learner)

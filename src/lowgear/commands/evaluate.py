@@ -56,21 +56,21 @@ def evaluate(
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --frontier 7
     """
     import json
+    from functools import partial
 
     from rich.console import Console
     from rich.progress import Progress
 
-    from lowgear import envs, tables
+    from lowgear import tables
+    from lowgear.blueprint import make_env
     from lowgear.checkpoint import RunDirectory
     from lowgear.evaluate import play_policies, summarise
     from lowgear.runtime import write_whole
-    from lowgear.tasks import find
 
     if episodes < 1:
         raise LowgearError(f"--episodes {episodes}: write 1 or more")
     run = RunDirectory(directory)
     config = run.read_config()
-    task = find(config.task)
     policies = load_policies(run, best)
     numbered = _at_settings(policies, cost_coefficients, frontier)
     how = master or ("boltzmann" if config.boltzmann else "greedy")
@@ -78,7 +78,7 @@ def evaluate(
         bar = progress.add_task("episodes", total=episodes * len(numbered))
         played = play_policies(
             [policy for _, policy in numbered],
-            lambda count: envs.make(task, count),
+            partial(make_env, config),
             episodes,
             how,
             seed,

@@ -135,16 +135,18 @@ def _finished(directory: Any, config: "RunConfig") -> bool:
 
 
 def _run(directory: Any, config: "RunConfig") -> None:
-    from lowgear import envs, tables
+    from functools import partial
+
+    from lowgear import tables
+    from lowgear.blueprint import make_env
     from lowgear.progress import Display, TensorBoard
-    from lowgear.tasks import find
     from lowgear.train import Training
 
-    task = find(config.task)
     if _finished(directory, config):
         click.echo(f"{directory.path} is finished; `lowgear evaluate {directory.path}` scores it", err=True)
         return
-    training = Training(config, envs.make(task, len(config.agents)), lambda n: envs.make(task, n), directory)
+    make = partial(make_env, config)
+    training = Training(config, make(len(config.agents)), make, directory)
     done = training.collector.steps
     if done:
         click.echo(f"going on from {done} of {config.steps} steps", err=True)

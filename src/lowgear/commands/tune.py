@@ -120,15 +120,15 @@ def _with_dials(run: "RunDirectory", agents: str | None, best: bool) -> "dict[in
 
 
 def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, Any]) -> "list[Found]":
+    from functools import partial
+
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from lowgear import envs
-    from lowgear.tasks import find
+    from lowgear.blueprint import make_env
     from lowgear.tune import Demand, search
 
     config = run.read_config()
-    task = find(config.task)
     master = options["master"] or ("boltzmann" if config.boltzmann else "greedy")
     columns = SpinnerColumn(), TextColumn("{task.completed} episodes"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
@@ -139,7 +139,7 @@ def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, An
         return search(
             policies,
             Demand(options["keep_return"], reference, options["max_flops"]),
-            lambda count: envs.make(task, count),
+            partial(make_env, config),
             master,
             seed=options["seed"],
             episodes_at_most=options["episodes"],
@@ -149,21 +149,21 @@ def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, An
 
 def _reference(directory: Path, task_name: str, options: dict[str, Any]) -> float:
     """Mean return of a run's large-only agents."""
-    from lowgear import envs
+    from functools import partial
+
+    from lowgear.blueprint import make_env
     from lowgear.checkpoint import RunDirectory
     from lowgear.commands.evaluate import load_policies
     from lowgear.evaluate import play_policies
-    from lowgear.tasks import find
 
     run = RunDirectory(directory)
-    task = run.read_config().task
-    if task != task_name:
-        raise LowgearError(f"--reference {directory} was trained on {task}, not on {task_name}")
+    config = run.read_config()
+    if config.task != task_name:
+        raise LowgearError(f"--reference {directory} was trained on {config.task}, not on {task_name}")
     large = [policy for policy in load_policies(run, False) if policy.header.variant == "large-only"]
     if not large:
         raise LowgearError(f"--reference {directory} has no large-only agent: train it with --variants large-only")
-    made = find(task)
-    played = play_policies(large, lambda n: envs.make(made, n), options["episodes"], "greedy", options["seed"])
+    played = play_policies(large, partial(make_env, config), options["episodes"], "greedy", options["seed"])
     return float(played.returns.mean())
 
 

@@ -13,17 +13,20 @@ from lowgear.tasks import Task
 __all__ = ["BatchEnv", "EnvSpec", "Step", "make", "wrap"]
 
 
-def make(task: Task, num_envs: int, threads: int | None = None) -> BatchEnv:
-    """`num_envs` environments of `task`; `threads` counts for EnvPool only, the others step in turn."""
+def make(task: Task, num_envs: int, threads: int | None = None, end_on_success: bool = False) -> BatchEnv:
+    """`num_envs` environments of `task`; `threads` counts for EnvPool only, the others step in turn.
+
+    With `end_on_success` the episodes of a task that reports success end there, as the paper's Fetch tasks did.
+    """
     env: BatchEnv
     if task.source == "envpool":
         from lowgear.envs.pool import PoolEnv
 
-        env = PoolEnv(task.name, task.env_id, num_envs, threads)
+        env = PoolEnv(task.name, task.env_id, num_envs, threads, end_on_success)
     elif task.source == "gym":
         from lowgear.envs.gym import registered
 
-        env = registered(task.name, task.env_id, num_envs)
+        env = registered(task.name, task.env_id, num_envs, end_on_success)
     else:
         from lowgear.envs.dmc import DmcEnv
 
@@ -32,21 +35,24 @@ def make(task: Task, num_envs: int, threads: int | None = None) -> BatchEnv:
     return env
 
 
-def wrap(env: Any, num_envs: int = 1) -> BatchEnv:
+def wrap(env: Any, num_envs: int = 1, end_on_success: bool = False) -> BatchEnv:
     """A Gymnasium environment, a factory (called `num_envs` times) or a vector of them, as a batch."""
-    from lowgear.envs.gym import batch, single, vectorised
+    from lowgear.envs.gym import EndOnSuccess, batch, single, vectorised
     from lowgear.envs.spaces import check_num_envs
 
     if vectorised(env):
+        if end_on_success:
+            raise LowgearError("a vector of environments ends its own episodes: pass a function that makes one")
         if num_envs not in (1, env.num_envs):
             raise LowgearError(f"a vector of {env.num_envs} environments cannot be {num_envs}; leave num_envs out")
         return batch(env)
     if single(env):
         if num_envs != 1:
             raise LowgearError(f"one environment cannot be {num_envs}; pass a function that makes a new one each time")
-        return batch([lambda: env])
+        return batch([lambda: EndOnSuccess(env) if end_on_success else env])
     if callable(env):
-        return batch([env] * check_num_envs(num_envs))
+        make: Any = (lambda: EndOnSuccess(env())) if end_on_success else env
+        return batch([make] * check_num_envs(num_envs))
     raise LowgearError(
         f"{type(env).__name__} is no environment: pass a gymnasium.Env, a function that makes one, "
         "or a gymnasium.vector.VectorEnv"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lowgear.envs.goals import GoalRule
 from lowgear.envs.protocol import BoolArray, FloatArray, Step
 from lowgear.envs.spaces import (
     action_bounds,
@@ -53,6 +54,7 @@ class DmcEnv:
             max_episode_steps=math.ceil(first._step_limit) if math.isfinite(first._step_limit) else None,
             has_success=False,
         )
+        self.goal_rule: GoalRule | None = None
         self._envs: list[Any] = []
         self._steps = 0
 

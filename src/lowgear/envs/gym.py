@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+from lowgear.envs.goals import Asked, GoalRule
 from lowgear.envs.protocol import BoolArray, FloatArray, Step
 from lowgear.envs.spaces import (
     GOAL_KEYS,
@@ -57,6 +58,7 @@ class GymEnv:
         # Infos have no space, so only a goal environment is known to say whether it succeeded.
         has_success = [key for key, _ in layout] == list(GOAL_KEYS)
         self.spec = env_spec(name, self._bounds, layout, _time_limit(vector), has_success)
+        self.goal_rule: GoalRule | None = _goal_rule(name, vector) if self.spec.desired_goal is not None else None
         self._steps = 0
 
     def reset(self, seeds: Sequence[int]) -> FloatArray:
@@ -132,9 +134,24 @@ def single(env: Any) -> bool:
     return isinstance(env, gymnasium.Env)
 
 
-def registered(name: str, env_id: str, num_envs: int) -> GymEnv:
+class EndOnSuccess(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Ends an episode for real once its info says that it succeeded."""
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """One step."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        success = any(bool(info.get(key, False)) for key in SUCCESS_KEYS)
+        return observation, reward, terminated or success, truncated and not success, info
+
+
+def registered(name: str, env_id: str, num_envs: int, end_on_success: bool = False) -> GymEnv:
     """`num_envs` of the registered environment `env_id`."""
-    factories = [lambda: _make(name, env_id)] * check_num_envs(num_envs)
+
+    def one() -> gymnasium.Env[Any, Any]:
+        env = _make(name, env_id)
+        return EndOnSuccess(env) if end_on_success else env
+
+    factories = [one] * check_num_envs(num_envs)
     return GymEnv(name, SyncVectorEnv(factories, autoreset_mode=AutoresetMode.SAME_STEP))
 
 
@@ -195,6 +212,14 @@ def _fields(name: str, space: gymnasium.Space[Any], path: tuple[str, ...] = ()) 
         raise not_box(name, "observation", space)
     path = path or ("",)
     return [(path, field_size(name, ".".join(path), space.shape, space.dtype))]
+
+
+def _goal_rule(name: str, vector: Any) -> Asked | None:
+    """The rule of a goal environment, asked of the first one in the vector."""
+    first = next(iter(getattr(vector, "envs", ())), None)
+    if first is None or not hasattr(first.unwrapped, "compute_reward"):
+        return None
+    return Asked(name, first.unwrapped)
 
 
 def _name(env: Any) -> str:

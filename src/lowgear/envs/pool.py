@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear.envs.assets import corrected
+from lowgear.envs.goals import Distance, GoalRule
 from lowgear.envs.protocol import FloatArray, Step
 from lowgear.envs.spaces import (
     SUCCESS_KEYS,
@@ -44,9 +45,14 @@ DM_CONTROL_KEYS = {
 
 
 class PoolEnv:
-    """`num_envs` environments of EnvPool's `env_id`, stepped by `threads` threads (default: one per core)."""
+    """`num_envs` environments of EnvPool's `env_id`, stepped by `threads` threads (default: one per core).
 
-    def __init__(self, name: str, env_id: str, num_envs: int, threads: int | None = None) -> None:
+    With `end_on_success` an episode ends for real once it succeeds.
+    """
+
+    def __init__(
+        self, name: str, env_id: str, num_envs: int, threads: int | None = None, end_on_success: bool = False
+    ) -> None:
         self.num_envs = check_num_envs(num_envs)
         self._env_id = env_id
         self._threads = threads or 0  # EnvPool reads 0 as one for each core
@@ -66,6 +72,8 @@ class PoolEnv:
         self._columns = _columns(fields)
         self._reward, self._done, self._trunc = (keys.index(key) for key in ("reward", "done", "trunc"))
         self._success = keys.index(success[0]) if success else None
+        self._end_on_success = end_on_success and bool(success)
+        self.goal_rule: GoalRule | None = _goal_rule(pool_spec) if self.spec.desired_goal is not None else None
         self._ids: npt.NDArray[np.int32] = np.arange(num_envs, dtype=np.int32)
         self._pool: Any = None
         self._steps = 0
@@ -102,12 +110,15 @@ class PoolEnv:
             raise not_finite(self.spec, self._steps, last_observation, reward, actions)
         truncated = state[self._trunc].copy()
         terminated = state[self._done] & ~truncated
+        success = None if self._success is None else state[self._success] > 0.5
+        if self._end_on_success:
+            terminated |= success
+            truncated &= ~terminated
         observation = last_observation
-        if np.count_nonzero(state[self._done]):
-            ended = np.flatnonzero(state[self._done]).astype(np.int32)
+        if np.count_nonzero(terminated | truncated):
+            ended = np.flatnonzero(terminated | truncated).astype(np.int32)
             observation = last_observation.copy()
             observation[ended] = self._first_observations(ended)
-        success = None if self._success is None else state[self._success] > 0.5
         return Step(observation, reward, terminated, truncated, last_observation, success)
 
     def close(self) -> None:
@@ -141,6 +152,15 @@ def _pool_spec(name: str, env_id: str) -> Any:
         return envpool.make_spec(env_id)
     except Exception as error:
         raise raised(name, "while it was made", error) from error
+
+
+def _goal_rule(pool_spec: Any) -> Distance | None:
+    """The rule of environments whose configuration says how near is near enough: Fetch, and the reaching hand."""
+    threshold = getattr(pool_spec.config, "distance_threshold", None)
+    kind = getattr(pool_spec.config, "reward_type", None)
+    return (
+        None if threshold is None or kind not in ("sparse", "dense") else Distance(float(threshold), kind == "sparse")
+    )
 
 
 def _bounds(name: str, pool_spec: Any) -> Any:

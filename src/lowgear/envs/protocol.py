@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lowgear.envs.goals import GoalRule
+
 FloatArray = npt.NDArray[np.float32]
 BoolArray = npt.NDArray[np.bool_]
 
@@ -48,6 +50,7 @@ class BatchEnv(Protocol):
 
     spec: EnvSpec
     num_envs: int
+    goal_rule: GoalRule | None  # what any goal would pay; None where the task has no goals, or nobody can tell
 
     def reset(self, seeds: Sequence[int]) -> FloatArray:
         """Start every environment anew, environment i from `seeds[i]` alone, and return the first observations."""
