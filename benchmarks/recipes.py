@@ -56,7 +56,7 @@ def main(
             evaluate_episodes=episodes,
         )
         began = time.perf_counter()
-        training = Training(config, make_env(config, len(config.agents)), None)
+        training = Training(config, make_env(config, config.environments), None)
         training.run()
         seconds = time.perf_counter() - began
         policies = [training.policy(agent) for agent in range(len(config.agents))]

@@ -43,7 +43,8 @@ class Agent:
     ) -> None:
         self._task: Task | None
         self._env: BatchEnv | None
-        self._task, self._env = _environment(env, recipe, settings.get("end_on_success"))
+        count = settings.get("environments", 1)
+        self._task, self._env = _environment(env, count, recipe, settings.get("end_on_success"))
         self._options: dict[str, Any] = {
             "recipe": recipe,
             "seeds": (seed,),
@@ -184,18 +185,18 @@ def _listed(coefficient: float | Sequence[float] | None) -> Sequence[float] | No
     return (coefficient,)
 
 
-def _environment(env: Any, recipe: str, end_on_success: bool | None) -> tuple[Task, BatchEnv]:
+def _environment(env: Any, count: int, recipe: str, end_on_success: bool | None) -> tuple[Task, BatchEnv]:
     from lowgear import envs, recipes
 
     if isinstance(env, str):
         task = tasks.find(env)
         ends = recipes.find(recipe, task.name).end_on_success if end_on_success is None else end_on_success
-        return task, envs.make(task, 1, end_on_success=ends)
+        return task, envs.make(task, count, end_on_success=ends)
     has_goals = isinstance(getattr(env, "observation_space", None), gymnasium.spaces.Dict)
     ends = recipes.find(recipe, "").end_on_success if end_on_success is None else end_on_success
-    batch = envs.wrap(env, end_on_success=ends and has_goals)
-    if batch.num_envs != 1:
-        raise LowgearError(f"a vector of {batch.num_envs} environments: an Agent learns in one; pass a single one")
+    batch = envs.wrap(env, count, end_on_success=ends and has_goals)
+    if batch.num_envs != count:
+        raise LowgearError(f"a vector of {batch.num_envs} environments: say environments={batch.num_envs}")
     return Task(name=batch.spec.name, source="gym", env_id=batch.spec.name), batch
 
 

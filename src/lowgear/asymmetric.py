@@ -88,6 +88,8 @@ def learn(
     `time` counts the updates before these: it is the clock of the random numbers. Metrics are means, (P,) each.
     """
 
+    ring = replay.by_agent(ring, method.replay.lanes)
+
     def agent(states: Learners, rows: jax.Array, knobs: Knobs, draws: tuple[Draw, ...]) -> tuple[Learners, Metrics]:
         results = [_update(state, rows, knobs, draw, method) for state, draw in zip(states, draws, strict=True)]
         metrics = {
@@ -110,7 +112,7 @@ def learn(
     )
     new_learners, metrics = jax.lax.scan(body, learners, draws)
     # A learner with nothing to draw from yet (a gear never used, with separate buffers) stays as it was.
-    ready = ring.lists.stop > ring.lists.start
+    ready = (ring.lists.stop > ring.lists.start).any(axis=1)
     kept = tuple(
         _keep(ready[:, number], new, old) for number, new, old in zip(which, new_learners, learners, strict=True)
     )

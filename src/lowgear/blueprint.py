@@ -52,8 +52,9 @@ def method_of(config: RunConfig, spec: EnvSpec, goal_rule: GoalRule | None = Non
             Columns(spec.obs_dim, spec.act_dim),
             len(config.gears),
             max(recipe.periods),
-            recipe.master_replay,
+            recipe.master_replay // recipe.environments,
             goals is not None,
+            recipe.environments,
         ),
         goals=goals,
     )
@@ -119,6 +120,7 @@ def behaviour_of(config: RunConfig) -> Behaviour:
         activation=recipe.actor_activation,
         forced_gear=np.array([-1 if gear is None else gear for gear in forced], np.int32),
         seeds=tuple(agent.seed for agent in config.agents),
+        environments=recipe.environments,
         dial=np.array([agent.dial.turns for agent in config.agents]) if recipe.dial else None,
         random_steps=recipe.random_steps,
         noise_hold=recipe.noise_hold,

@@ -52,6 +52,11 @@ class RunConfig:
         return tuple(self.recipe.critic_units or units for units in self.gears)
 
     @property
+    def environments(self) -> int:
+        """Of all agents together."""
+        return len(self.agents) * self.recipe.environments
+
+    @property
     def capacity(self) -> int:
         """Steps that each agent's ring holds: a whole number of chunks."""
         chunk = self.recipe.chunk
@@ -191,6 +196,7 @@ def _check_recipe(recipe: Recipe) -> None:
         "master_replay",
         "master_copy_every",
         "noise_hold",
+        "environments",
         "chunk",
     ):
         if getattr(recipe, name) < 1:
@@ -200,6 +206,10 @@ def _check_recipe(recipe: Recipe) -> None:
     if not periods or not whole or periods != sorted(set(periods)):
         raise LowgearError(
             f"period {','.join(map(str, periods))}: write different whole numbers of 1 or more, shortest first"
+        )
+    if recipe.chunk % recipe.environments:
+        raise LowgearError(
+            f"{recipe.environments} environments cannot share chunks of {recipe.chunk} steps evenly: choose a divisor"
         )
     if not 0 <= recipe.hindsight_share <= 1:
         raise LowgearError(f"hindsight share {recipe.hindsight_share}: write a number from 0 to 1")

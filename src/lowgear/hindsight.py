@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from lowgear.replay import PickSteps, Replay, ReplaySettings, rows_of_picks
+from lowgear.replay import PickSteps, Replay, ReplaySettings, along, rows_of_picks
 
 
 class Goals(NamedTuple):
@@ -73,12 +73,13 @@ def _goals(
 ) -> tuple[jax.Array, jax.Array]:
     """The goal of each row, and whether it is another than its own."""
     assert ring.episodes is not None
-    capacity = ring.rows.shape[0]
+    capacity = ring.rows.shape[0] // settings.lanes
     changed = chance < goals.share
     count = ring.written - 1 - (ring.written - 1 - row) % capacity  # of the row, from the run's beginning
-    ahead = ring.episodes.last[ring.episodes.of_row[row]] - count
+    episode = row - row % capacity + ring.episodes.of_row[row]
+    ahead = ring.episodes.last[episode] - count
     offset = (chance / max(goals.share, 1e-6) * (ahead + 1).astype(jnp.float32)).astype(jnp.int32)
-    later = (row + jnp.minimum(offset, ahead)) % capacity
+    later = along(row, jnp.minimum(offset, ahead), ring.rows, settings)
     own = ring.rows[row, slice(*goals.desired)]
     return jnp.where(changed[:, None], _achieved(ring, later, goals, settings), own), changed
 

@@ -45,7 +45,10 @@ class Learner:
         self._slices = [slice(a, b) for a, b in zip(self.bounds, self.bounds[1:], strict=False)]
         self._knobs = [Knobs(*(jnp.asarray(v[s]) for v in knobs)) for s in self._slices]
         self.learners = [list(asymmetric.init(k.seed, method)) for k in self._knobs]
-        self._rings = [replay.init(s.stop - s.start, capacity, method.replay) for s in self._slices]
+        self._lanes = method.replay.lanes
+        rings = [self._lanes * (s.stop - s.start) for s in self._slices]
+        self._rings = [replay.init(count, capacity // self._lanes, method.replay) for count in rings]
+        self._shared = [jnp.repeat(k.shared, self._lanes) for k in self._knobs]
         self._jobs = [Job(s, which) for s in range(shards) for which in _cut(method, -(-cores // shards))]
         self._pool = ThreadPoolExecutor(len(self._jobs), thread_name_prefix="learner")
         self._running: list[Future[Metrics]] = []
@@ -55,9 +58,11 @@ class Learner:
         )
 
     def insert(self, chunk: npt.NDArray[np.float32]) -> None:
-        """Store the steps (P, K, width) that were just collected."""
-        for s, (agents, knobs) in enumerate(zip(self._slices, self._knobs, strict=True)):
-            self._rings[s] = self._insert(self._rings[s], chunk[agents], knobs.shared)
+        """Store the steps (P, K, width) that were just collected, one environment's after another's."""
+        width = chunk.shape[2]
+        for s, (agents, shared) in enumerate(zip(self._slices, self._shared, strict=True)):
+            lanes = chunk[agents].reshape(len(shared), -1, width)
+            self._rings[s] = self._insert(self._rings[s], lanes, shared)
 
     def start(self, updates: int) -> None:
         """Begin to update every learner as many times as told; `wait` for it before anything else."""

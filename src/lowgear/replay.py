@@ -1,8 +1,9 @@
-"""One ring of steps for each agent, on the learner's device, and lists of which rows each learner may draw.
+"""Rings of steps on the learner's device, one for each environment, and lists of which rows each learner may draw.
 
-A row is one environment step: everything that gears and master learn from is read off it. List g holds the rows that
-gear g learns from, in order of time: all of them where the gears share their experience, its own steps where they do
-not. The last list holds the rows at which a pick of the master ended; the rows of its steps stand just before.
+An agent with several environments has as many rings; to what draws from them they are lanes of one long ring. A row is
+one environment step: everything that gears and master learn from is read off it. List g holds the rows that gear g
+learns from, in order of time: all of them where the gears share their experience, its own steps where they do not. The
+last list holds the rows at which a pick of the master ended; the rows of its steps stand just before.
 """
 
 from functools import partial
@@ -90,7 +91,10 @@ class Episodes(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """The rings of P agents; all agents have written equally many rows."""
+    """P rings; equally many rows have been written to each.
+
+    `by_agent` puts the rings of an agent end to end: row r of lane l is then row `l · capacity + r`.
+    """
 
     rows: jax.Array  # (P, capacity, width) float32
     lists: Lists
@@ -106,6 +110,7 @@ class ReplaySettings(NamedTuple):
     longest_pick: int  # steps
     master_capacity: int  # picks
     hindsight: bool = False  # episodes are kept track of
+    lanes: int = 1  # rings of each agent
 
 
 def init(population: int, capacity: int, settings: ReplaySettings) -> Replay:
@@ -161,12 +166,38 @@ def insert(replay: Replay, chunk: jax.Array, shared: jax.Array, settings: Replay
     return Replay(rows, lists, episodes, replay.written + size)
 
 
+def by_agent(replay: Replay, lanes: int) -> Replay:
+    """The rings of each agent as one, with its lists side by side, (P / lanes, lanes, ...)."""
+
+    def beside(x: jax.Array) -> jax.Array:
+        return x.reshape(-1, lanes, *x.shape[1:])
+
+    def joined(x: jax.Array) -> jax.Array:
+        return x.reshape(-1, lanes * x.shape[1], *x.shape[2:])
+
+    episodes = replay.episodes
+    if episodes is not None:
+        episodes = Episodes(joined(episodes.of_row), joined(episodes.last), beside(episodes.ended))
+    return Replay(joined(replay.rows), Lists(*map(beside, replay.lists)), episodes, replay.written)
+
+
 def draw(lists: Lists, number: int, chance: jax.Array) -> jax.Array:
-    """Rows drawn uniformly from one agent's list `number`, for `chance` uniform in [0, 1)."""
-    order, start, stop = lists.order[number], lists.start[number], lists.stop[number]
-    count = stop - start
+    """Rows drawn uniformly from one agent's lists `number`, for `chance` uniform in [0, 1)."""
+    order, start, stop = lists.order[:, number], lists.start[:, number], lists.stop[:, number]
+    ends = jnp.cumsum(stop - start)
+    count = ends[-1]
     offset = jnp.minimum((chance * count.astype(jnp.float32)).astype(jnp.int32), jnp.maximum(count - 1, 0))
-    return order[(start + offset) % order.shape[0]]
+    lane = (offset[:, None] >= ends[:-1]).sum(axis=1)  # none to compare with where there is one lane
+    within = offset - (ends - (stop - start))[lane]
+    capacity = order.shape[1]
+    return lane * capacity + order[lane, (start[lane] + within) % capacity]
+
+
+def along(row: jax.Array, by: jax.Array, rows: jax.Array, settings: ReplaySettings) -> jax.Array:
+    """The rows that stand `by` steps after others in the same lane of one agent's rings."""
+    capacity = rows.shape[0] // settings.lanes
+    within = row % capacity
+    return row - within + (within + by) % capacity
 
 
 def transitions(rows: jax.Array, number: jax.Array, discount: jax.Array, columns: Columns) -> Transitions:
@@ -201,7 +232,7 @@ def rows_of_picks(rows: jax.Array, last: jax.Array, settings: ReplaySettings) ->
     """The rows (B, longest) of picks that end in the rows `last`, oldest first, and which of them are theirs."""
     duration = rows[last, settings.columns.age].astype(jnp.int32)[:, None]
     offset = jnp.arange(settings.longest_pick)[None]
-    return (last[:, None] - duration + 1 + offset) % rows.shape[0], offset < duration
+    return along(last[:, None], offset - duration + 1, rows, settings), offset < duration
 
 
 def steps_of_picks(rows: jax.Array, last: jax.Array, settings: ReplaySettings) -> PickSteps:
@@ -219,7 +250,7 @@ def picks(
     """
     columns = settings.columns
     row = rows[last]
-    first = (last - row[:, columns.age].astype(jnp.int32) + 1) % rows.shape[0]
+    first = along(last, 1 - row[:, columns.age].astype(jnp.int32), rows, settings)
     offset = jnp.arange(settings.longest_pick, dtype=jnp.float32)[None]
     weight = jnp.where(steps.taken, discount**offset, 0.0)
     return PickRows(

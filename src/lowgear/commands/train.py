@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--master-units", type=int, help="Hidden width of the master.  [default: the recipe's]")
 @click.option("--critic-units", type=int, help="Hidden width of every gear's critics.  [default: the recipe's]")
+@click.option("--environments", type=int, help="Of each agent: more keep more cores busy.  [default: the recipe's, 1]")
 @click.option("--evaluate-every", type=int, help="Steps between evaluations, 0 for none.  [default: a tenth]")
 @click.option("--evaluate-episodes", default=5, show_default=True, help="Episodes of each agent then.")
 @click.option("--checkpoint-every", default=40_000, show_default=True, help="Steps between checkpoints.")
@@ -98,7 +99,8 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[Any, RunConfig]":
         return None if text is None else lists.numbers("--" + option.replace("_", "-"), text)
 
     task = find(name)
-    overrides = {key: options[key] for key in ("master_units", "critic_units") if options[key] is not None}
+    single = ("master_units", "critic_units", "environments")
+    overrides = {key: options[key] for key in single if options[key] is not None}
     if options["period"] is not None:
         overrides["periods"] = tuple(lists.integers("--period", options["period"]))
     config = resolve(
@@ -146,7 +148,7 @@ def _run(directory: Any, config: "RunConfig") -> None:
         click.echo(f"{directory.path} is finished; `lowgear evaluate {directory.path}` scores it", err=True)
         return
     make = partial(make_env, config)
-    training = Training(config, make(len(config.agents)), make, directory)
+    training = Training(config, make(config.environments), make, directory)
     done = training.collector.steps
     if done:
         click.echo(f"going on from {done} of {config.steps} steps", err=True)
