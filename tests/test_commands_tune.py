@@ -61,14 +61,14 @@ def test_a_share_of_the_return_and_of_a_reference(run):
     assert own.exit_code == 0, own.output
     (line,) = json.loads(own.stdout)["agents"]
     assert line["meets"]
-    assert line["return_mean"] >= 0.01 * line["best_return"]
+    assert line["score_mean"] >= 0.01 * line["best_score"]
     assert Dial(0.001, 0.1).holds(line["cost_coefficient"])
     against = tune(run, "--keep-return", "0.5", "--reference", str(run), "--json", *FEW)
     report = json.loads(against.stdout)
     assert report["reference"] == str(run)
-    large = {line["best_return"] for line in report["agents"]}
+    large = {line["best_score"] for line in report["agents"]}
     assert len(large) == 1  # the same bar for all
-    assert all(line["demanded"] == pytest.approx(0.5 * line["best_return"]) for line in report["agents"])
+    assert all(line["demanded"] == pytest.approx(0.5 * line["best_score"]) for line in report["agents"])
 
 
 def test_no_setting_meets_it_and_nothing_changes(run):

@@ -50,9 +50,9 @@ def test_the_cheapest_setting_that_keeps_the_share():
     # 950 is at position -0.5, one of the settings; the next one returns 943.75.
     assert found.meets
     assert found.certain
-    assert found.return_mean == pytest.approx(950)
+    assert found.score_mean == pytest.approx(950)
     assert found.cost_coefficient == pytest.approx(DIAL.settings(SETTINGS)[8])
-    assert found.best_return == pytest.approx(1000)
+    assert found.best_score == pytest.approx(1000)
     assert found.flops_reduction == pytest.approx(0.2)
     # Five coarse settings and three or four halvings, a batch each: noise-free pairs settle at once.
     assert found.episodes_in_all <= 9 * BATCH
@@ -60,7 +60,7 @@ def test_the_cheapest_setting_that_keeps_the_share():
 
 def test_a_reference_sets_the_bar():
     found = run(Demand(keep_return=0.9, reference=1000.0), falling, cheaper)
-    assert found.return_mean == pytest.approx(900)
+    assert found.score_mean == pytest.approx(900)
     assert found.demanded == pytest.approx(900)
 
 
@@ -68,7 +68,7 @@ def test_negative_returns_may_grow_by_the_share():
     found = run(Demand(keep_return=0.9), lambda position: falling(position) - 1100, cheaper)
     # From -100 to -300: nine tenths of -100 means -110.
     assert found.demanded == pytest.approx(-110)
-    assert -110 <= found.return_mean <= -110 + 200 / (SETTINGS - 1)
+    assert -110 <= found.score_mean <= -110 + 200 / (SETTINGS - 1)
 
 
 def test_the_best_setting_within_the_flops():
@@ -76,7 +76,7 @@ def test_the_best_setting_within_the_flops():
     # Half of the large gear's FLOPs is at position 0.25, one of the settings.
     assert found.meets
     assert found.flops_reduction == pytest.approx(0.5)
-    assert found.return_mean == pytest.approx(875)
+    assert found.score_mean == pytest.approx(875)
 
 
 def test_a_whole_dial_that_meets_gives_its_cheap_end():

@@ -169,7 +169,7 @@ def print_tuning(lines: Sequence[dict[str, Any]]) -> None:
 
     `close` marks a setting whose interval does not clear the demand.
     """
-    heads = ["", "seed", "λ", "return", "± 95%", "of best", "saved", "± 95%", "episodes", ""]
+    heads = ["", "seed", "λ", "score", "± 95%", "of best", "saved", "± 95%", "episodes", ""]
     table = Table(*heads, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in table.columns[1:-1]:
         column.justify = "right"
@@ -179,9 +179,9 @@ def print_tuning(lines: Sequence[dict[str, Any]]) -> None:
             str(line["agent"]),
             str(line["seed"]),
             f"{line['cost_coefficient']:.3g}" if line["meets"] else "none",
-            f"{line['return_mean']:.1f}",
-            f"{line['return_ci95']:.1f}",
-            f"{line['return_mean'] / line['best_return']:.1%}" if line["best_return"] > 0 else "",
+            f"{line['score_mean']:.4g}",
+            f"{line['score_ci95']:.2g}",
+            f"{line['score_mean'] / line['best_score']:.1%}" if line["best_score"] > 0 else "",
             f"{line['flops_reduction']:.1%}",
             f"{line['flops_reduction_ci95']:.1%}",
             str(line["episodes_in_all"]),

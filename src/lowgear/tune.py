@@ -1,9 +1,10 @@
 """The dial's setting that meets a demand, found with few episodes.
 
-Along the dial compute gets dearer, so return and FLOPs fall: the settings that meet a demand lie on one side of some
-point. The search brackets that point and halves the bracket. A setting is played a batch at a time, only until the
-interval of its margin over the demand is clear of zero, or too narrow to matter. All settings meet the same starts, so
-that margins against the agent's own best are differences of pairs, which need far fewer episodes than two means.
+A score is a return, or a success rate where the task tells of success. Along the dial compute gets dearer, so score and
+FLOPs fall: the settings that meet a demand lie on one side of some point. The search brackets that point and halves the
+bracket. A setting is played a batch at a time, only until the interval of its margin over the demand is clear of zero,
+or too narrow to matter. All settings meet the same starts, so that margins against the agent's own best are differences
+of pairs, which need far fewer episodes than two means.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from lowgear.cost import flops_reduction
 from lowgear.envs.protocol import BatchEnv
-from lowgear.evaluate import flops_each, half_width, play_policies
+from lowgear.evaluate import Played, flops_each, half_width, play_policies
 from lowgear.runtime import Policy
 
 FloatArray = npt.NDArray[np.float64]
@@ -27,10 +28,10 @@ FINE = 0.005  # of the demand: a difference too small to spend episodes on
 
 
 class Demand(NamedTuple):
-    """What a setting must do: keep a share of a return, or spend at most a share of the large gear's FLOPs."""
+    """What a setting must do: keep a share of a score, or spend at most a share of the large gear's FLOPs."""
 
     keep_return: float | None = None
-    reference: float | None = None  # the return of which a share is kept; None: the agent's own best
+    reference: float | None = None  # the score of which a share is kept; None: the agent's own best
     max_flops: float | None = None
 
 
@@ -40,10 +41,10 @@ class Found:
 
     meets: bool
     cost_coefficient: float
-    demanded: float  # the return to reach, or the FLOPs per step to stay within
-    best_return: float  # the best mean along the dial, or the reference's
-    return_mean: float
-    return_ci95: float
+    demanded: float  # the score to reach, or the FLOPs per step to stay within
+    best_score: float  # the best mean along the dial, or the reference's
+    score_mean: float
+    score_ci95: float
     flops_per_step: float
     flops_reduction: float
     flops_reduction_ci95: float
@@ -64,54 +65,54 @@ class Search:
         # From settings that are sure to meet the demand, if any does, to settings that are not.
         self.settings = settings if demand.max_flops is None else settings[::-1]
         self._batches = -(-episodes_at_most // BATCH)
-        self._returns: dict[int, list[FloatArray]] = {}
+        self._scores: dict[int, list[FloatArray]] = {}
         self._flops: dict[int, list[FloatArray]] = {}
 
     def wants(self) -> list[tuple[int, int]]:
         """Settings to play next, each with the number of the batch."""
-        if not self._returns:
+        if not self._scores:
             return [(place, 0) for place in range(0, SETTINGS, COARSE)]
         kept, lost = self._bracket()
-        near = self._returns if kept is None else [place for place in (kept, lost) if place is not None]
+        near = self._scores if kept is None else [place for place in (kept, lost) if place is not None]
         doubtful = [place for place in near if not self._settled(place)]
         if self._against_best:
-            doubtful += [place for place in self._returns if self._may_be_best(place)]
+            doubtful += [place for place in self._scores if self._may_be_best(place)]
         if doubtful:
             return sorted({self._lagging(place) for place in doubtful})
         if kept is not None and lost is not None and lost - kept > 1:
             return [((kept + lost) // 2, 0)]
         return []
 
-    def add(self, place: int, returns: FloatArray, flops: FloatArray) -> None:
+    def add(self, place: int, scores: FloatArray, flops: FloatArray) -> None:
         """Take over one batch of a setting."""
-        self._returns.setdefault(place, []).append(returns)
+        self._scores.setdefault(place, []).append(scores)
         self._flops.setdefault(place, []).append(flops)
 
     def found(self) -> Found:
         """What the search ended with."""
         kept, _ = self._bracket()
-        place = kept if kept is not None else max(self._returns, key=lambda p: float(self._margin(p).mean()))
-        returns, flops = np.concatenate(self._returns[place]), np.concatenate(self._flops[place])
+        place = kept if kept is not None else max(self._scores, key=lambda p: float(self._margin(p).mean()))
+        scores, flops = np.concatenate(self._scores[place]), np.concatenate(self._flops[place])
         large = self.policy.header.prices.gears[-1]
         margin = self._margin(place)
         return Found(
             meets=kept is not None,
             cost_coefficient=self.settings[place],
             demanded=self._demanded(),
-            best_return=self._best_return(),
-            return_mean=float(returns.mean()),
-            return_ci95=half_width(returns),
+            best_score=self._best_score(),
+            score_mean=float(scores.mean()),
+            score_ci95=half_width(scores),
             flops_per_step=float(flops.mean()),
             flops_reduction=flops_reduction(float(flops.mean()), large),
             flops_reduction_ci95=half_width(flops) / large,
             certain=abs(float(margin.mean())) > half_width(margin),
-            episodes=len(returns),
-            episodes_in_all=sum(len(batch) for batches in self._returns.values() for batch in batches),
+            episodes=len(scores),
+            episodes_in_all=sum(len(batch) for batches in self._scores.values() for batch in batches),
         )
 
     def _bracket(self) -> tuple[int | None, int | None]:
         """The last played setting that meets the demand, and the played one after it."""
-        played = sorted(self._returns)
+        played = sorted(self._scores)
         meets = [place for place in played if self._margin(place).mean() >= 0]
         if not meets:
             return None, None
@@ -124,7 +125,7 @@ class Search:
         if demand.max_flops is not None:
             return self._demanded() - np.concatenate(self._flops[place])
         if demand.reference is not None:
-            return np.concatenate(self._returns[place]) - self._demanded()
+            return np.concatenate(self._scores[place]) - self._demanded()
         mine, best = self._beside_best(place)
         margin: FloatArray = mine - best * _share(demand.keep_return, float(best.mean()))
         return margin
@@ -142,8 +143,8 @@ class Search:
     def _beside_best(self, place: int) -> tuple[FloatArray, FloatArray]:
         """Returns of a setting and of the best one, from the same starts."""
         best = self._best()
-        common = min(len(self._returns[place]), len(self._returns[best]))
-        mine, its = (np.concatenate(self._returns[p][:common]) for p in (place, best))
+        common = min(len(self._scores[place]), len(self._scores[best]))
+        mine, its = (np.concatenate(self._scores[p][:common]) for p in (place, best))
         return mine, its
 
     def _may_be_best(self, place: int) -> bool:
@@ -156,22 +157,27 @@ class Search:
     def _lagging(self, place: int) -> tuple[int, int]:
         """The batch that a margin lacks: of the setting itself, or of the best one it is paired with."""
         if self._against_best:
-            place = min(place, self._best(), key=lambda p: len(self._returns[p]))
-        return place, len(self._returns[place])
+            place = min(place, self._best(), key=lambda p: len(self._scores[p]))
+        return place, len(self._scores[place])
 
     def _best(self) -> int:
-        return max(self._returns, key=lambda place: float(np.concatenate(self._returns[place]).mean()))
+        return max(self._scores, key=lambda place: float(np.concatenate(self._scores[place]).mean()))
 
-    def _best_return(self) -> float:
+    def _best_score(self) -> float:
         if self.demand.reference is not None:
             return self.demand.reference
-        return float(np.concatenate(self._returns[self._best()]).mean())
+        return float(np.concatenate(self._scores[self._best()]).mean())
 
     def _demanded(self) -> float:
         if self.demand.max_flops is not None:
             return self.demand.max_flops * self.policy.header.prices.gears[-1]
-        best = self._best_return()
+        best = self._best_score()
         return best * _share(self.demand.keep_return, best)
+
+
+def scores(played: Played) -> FloatArray:
+    """What episodes are judged by, (P, episodes): success where the task tells of it, else the return."""
+    return played.returns if played.success is None else played.success
 
 
 def _share(keep: float | None, best: float) -> float:
@@ -202,4 +208,4 @@ def search(
             starts = int(np.random.SeedSequence((seed, batch)).generate_state(1)[0])
             played = play_policies(at, make_env, BATCH, master, starts, progress, slots=BATCH)
             for player, (s, place) in enumerate(now):
-                s.add(place, played.returns[player], flops_each(played, player, s.policy.header.prices))
+                s.add(place, scores(played)[player], flops_each(played, player, s.policy.header.prices))

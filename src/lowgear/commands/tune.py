@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option("--keep-return", type=float, metavar="SHARE", help="Keep this share of the best return: 0.95.")
+@click.option(
+    "--keep-return", type=float, metavar="SHARE", help="Keep this share of the best return, or success rate: 0.95."
+)
 @click.option("--max-flops", type=float, metavar="SHARE", help="Spend at most this share of the large gear's: 0.2.")
 @click.option(
     "--reference",
@@ -155,6 +157,7 @@ def _reference(directory: Path, task_name: str, options: dict[str, Any]) -> floa
     from lowgear.checkpoint import RunDirectory
     from lowgear.commands.evaluate import load_policies
     from lowgear.evaluate import play_policies
+    from lowgear.tune import scores
 
     run = RunDirectory(directory)
     config = run.read_config()
@@ -164,7 +167,7 @@ def _reference(directory: Path, task_name: str, options: dict[str, Any]) -> floa
     if not large:
         raise LowgearError(f"--reference {directory} has no large-only agent: train it with --variants large-only")
     played = play_policies(large, partial(make_env, config), options["episodes"], "greedy", options["seed"])
-    return float(played.returns.mean())
+    return float(scores(played).mean())
 
 
 def _miss(line: dict[str, Any], options: dict[str, Any]) -> str:
@@ -175,6 +178,6 @@ def _miss(line: dict[str, Any], options: dict[str, Any]) -> str:
             f"{nearest} spends {1 - line['flops_reduction']:.1%}"
         )
     return (
-        f"agent {line['agent']}: no setting returns {line['demanded']:.1f}, {options['keep_return']:.1%} of "
-        f"{line['best_return']:.1f}; {nearest} returns {line['return_mean']:.1f} ± {line['return_ci95']:.1f}"
+        f"agent {line['agent']}: no setting scores {line['demanded']:.1f}, {options['keep_return']:.1%} of "
+        f"{line['best_score']:.1f}; {nearest} scores {line['score_mean']:.1f} ± {line['score_ci95']:.1f}"
     )
