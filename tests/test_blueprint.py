@@ -5,14 +5,21 @@ import numpy as np
 import pytest
 
 from lowgear import asymmetric, cost
-from lowgear.blueprint import behaviour_of, header_of, knobs_of, method_of, prices_of
+from lowgear.blueprint import behaviour_of, header_of, knobs_of, make_env, method_of, prices_of
 from lowgear.config import resolve
 from lowgear.dial import Dial
+from lowgear.envs.goals import Asked, Distance
 from lowgear.envs.protocol import EnvSpec
+from lowgear.errors import LowgearError
+from lowgear.hindsight import Goals
 from lowgear.tasks import find
 
 WALKER = find("walker-stand")  # gears of 8 and 64 units, a coefficient of 0.01
 SPEC = EnvSpec("walker-stand", 24, 6, (("", 24),), 1000, (-1.0,) * 6, (1.0,) * 6)
+PUSH = find("FetchPush-v1")
+LAYOUT = (("observation", 25), ("achieved_goal", 3), ("desired_goal", 3))
+PUSH_SPEC = EnvSpec("FetchPush-v1", 31, 4, LAYOUT, 50, (-1.0,) * 4, (1.0,) * 4, (25, 28), (28, 31), True)
+RULE = Distance(0.05)
 ALL = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separate-buffers")
 
 
@@ -77,3 +84,73 @@ def test_who_turns_a_dial_and_who_is_forced() -> None:
     dials = [header_of(config, SPEC, agent, 0).dial for agent in range(7)]
     free, full = Dial(0.0, 0.0), Dial(0.001, 0.1)
     assert dials == [full, free, free, Dial(0.001, 0.001), Dial(0.1, 0.1), free, full]
+
+
+def test_goals_in_the_papers_recipe_and_in_ours() -> None:
+    paper, modern = (method_of(resolve(PUSH, recipe), PUSH_SPEC, RULE) for recipe in ("paper", "modern"))
+    assert paper.goals == Goals((25, 28), (28, 31), RULE, share=0.8, shift=1.0, ends=True)
+    assert modern.goals == Goals((25, 28), (28, 31), RULE, share=0.8, shift=0.0, ends=False)
+    for method in (paper, modern):
+        assert method.replay.hindsight
+        assert method.sac.value_bounds is None
+    for recipe in ("paper", "modern"):
+        assert header_of(resolve(PUSH, recipe), PUSH_SPEC, 0, 0).hindsight
+
+
+def test_hindsight_only_where_there_are_goals() -> None:
+    for recipe in ("paper", "modern"):
+        config = resolve(WALKER, recipe, overrides={"bound_targets": True})
+        method = method_of(config, SPEC)
+        assert (method.goals, method.replay.hindsight, method.sac.value_bounds) == (None, False, None)
+        assert not header_of(config, SPEC, 0, 0).hindsight
+    config = resolve(PUSH, overrides={"hindsight_share": 0.0, "bound_targets": True})
+    method = method_of(config, PUSH_SPEC, RULE)
+    assert (method.goals, method.replay.hindsight, method.sac.value_bounds) == (None, False, None)
+    assert not header_of(config, PUSH_SPEC, 0, 0).hindsight
+
+
+def test_goals_that_nobody_can_judge_are_an_error_with_a_remedy() -> None:
+    with pytest.raises(LowgearError, match=r"FetchPush-v1 has goals.*compute_reward.*hindsight_share to 0") as caught:
+        method_of(resolve(PUSH), PUSH_SPEC, None)
+    assert "\n" not in str(caught.value)
+    assert method_of(resolve(PUSH, overrides={"hindsight_share": 0}), PUSH_SPEC, None).goals is None
+
+
+@pytest.mark.parametrize(
+    ("recipe", "discounts", "shift", "bounds"),
+    [
+        ("modern", (0.9,), 0.0, (-10, 0)),  # -1 a step for ever
+        ("modern", (0.9, 0.98), 0.0, (-50, 0)),  # the longest horizon of the population
+        ("paper", (0.99,), 1.0, (0, 100)),  # 0 or 1 a step
+        ("paper", (0.9,), 0.5, (-5, 5)),
+        ("paper", (0.9,), -1.0, (-20, 0)),  # an end is worth 0, whatever the rewards
+        ("paper", (0.9,), 3.0, (0, 30)),
+        ("paper", (0.0,), 1.0, (0, 1)),
+    ],
+)
+def test_value_bounds_by_hand(recipe: str, discounts: tuple[float, ...], shift: float, bounds) -> None:
+    overrides = {"bound_targets": True, "goal_reward_shift": shift}
+    config = resolve(PUSH, recipe, discounts=discounts, overrides=overrides)
+    assert method_of(config, PUSH_SPEC, RULE).sac.value_bounds == pytest.approx(bounds, abs=1e-9)
+
+
+def test_no_bounds_where_rewards_are_not_known() -> None:
+    config = resolve(PUSH, overrides={"bound_targets": True})
+    for rule in (Distance(0.05, sparse=False), Asked("any", None)):
+        assert method_of(config, PUSH_SPEC, rule).sac.value_bounds is None
+
+
+def test_episodes_end_as_the_recipe_has_it() -> None:
+    """Straight at the goal, which is reached long before the time is up."""
+    task = find("envpool:FetchReach-v1")
+    for recipe, ends in (("paper", True), ("modern", False)):
+        env = make_env(resolve(task, recipe, gears=(4, 8), cost_coefficients=(0.001,)), 2)
+        observation, ended, succeeded = env.reset([0, 1]), np.zeros(2, bool), np.zeros(2, bool)
+        for _ in range(40):
+            away = np.clip(10 * (observation[:, 13:16] - observation[:, 10:13]), -1, 1)
+            step = env.step(np.concatenate([away, np.zeros((2, 1), np.float32)], axis=1))
+            observation = step.observation
+            ended, succeeded = ended | step.terminated, succeeded | step.success
+        assert succeeded.all()
+        assert ended.tolist() == [ends] * 2
+        env.close()

@@ -70,6 +70,27 @@ def test_rows_tell_what_happened():
     assert (np.abs(rows[..., columns.action]) <= 1).all()
 
 
+def test_rows_tell_where_episodes_end_for_real_or_not():
+    columns, rows, _ = collect([7, 12], [0, 1], 2)
+    assert np.flatnonzero(rows[0][:, columns.ended]).tolist() == [6, 13, 20, 27]
+    assert np.flatnonzero(rows[1][:, columns.ended]).tolist() == [11, 23]
+
+
+def test_an_episode_succeeds_by_its_last_step_alone():
+    # Episodes of 3, 5 and 7 steps: the third step is the last of one, and the fifth of another.
+    env = Counting([3, 5, 7], wins=(3, 6))
+    collector = Collector(env, behaviour([0, 1, 2]))
+    _, episodes = collector.collect(repeated(weights(1, np.random.default_rng(0)), 3), 24)
+    found = {agent: [e.success for e in episodes if e.agent == agent] for agent in range(3)}
+    assert found == {0: [True] * 8, 1: [False] * 4, 2: [False] * 3}
+    assert {type(e.success) for e in episodes} == {bool}
+
+
+def test_a_task_without_success_has_none():
+    _, _, episodes = collect([7], [0], 1)
+    assert [e.success for e in episodes] == [None, None]
+
+
 def test_picks_hold_for_the_period_and_end_with_the_episode():
     columns, rows, _ = collect([7, 12], [0, 1], 2)
     assert rows[0][:14, columns.age].tolist() == [1, 2, 3, 4, 5, 1, 2] * 2
@@ -112,7 +133,8 @@ def test_restart_closes_the_open_pick_and_opens_new_episodes():
     before = collector.env.seeds
     policy = weights(1, np.random.default_rng(0))
     rows, _ = collector.collect(policy, 8, last=True)
-    assert rows[0, -1, collector.columns.closed] == 1
+    assert rows[0, -1, collector.columns.closed] == rows[0, -1, collector.columns.ended] == 1
+    assert not rows[0, :-1, collector.columns.ended].any()
     assert rows[0, -1, collector.columns.alive] == 1  # cut short, not ended
     collector.restart(1)
     assert collector.env.seeds != before

@@ -106,6 +106,17 @@ def test_the_paper_samples_its_master_where_it_says_so_and_the_modern_recipe_nev
     assert resolve(tasks["reacher-easy"], overrides={"sample_master": True}).boltzmann
 
 
+def test_goals_in_the_papers_recipe_and_in_ours():
+    push = find("FetchPush-v1")
+    paper, modern = resolve(push, "paper").recipe, resolve(push).recipe
+    assert (paper.hindsight_share, modern.hindsight_share) == (0.8, 0.8)
+    assert (paper.end_on_success, paper.goal_reward_shift) == (True, 1.0)  # rewards of 0 and 1
+    assert (modern.end_on_success, modern.goal_reward_shift) == (False, 0.0)
+    assert not paper.bound_targets
+    assert resolve(push, overrides={"hindsight_share": 0}).recipe.hindsight_share == 0
+    assert resolve(push, overrides={"hindsight_share": 1}).recipe.hindsight_share == 1
+
+
 def test_steps_and_capacity_are_whole_chunks():
     config = resolve(WALKER, steps=1001)
     assert config.steps == 1024
@@ -153,6 +164,9 @@ def test_config_survives_json(recipe):
         ({"overrides": {"dial_reach": (1.0, float("inf"))}}, "dial reach"),
         ({"overrides": {"dial_reach": (1.0,)}}, "dial reach"),
         ({"evaluate_episodes": 0}, "--evaluate-episodes 0"),
+        ({"overrides": {"hindsight_share": -0.1}}, "hindsight share -0.1"),
+        ({"overrides": {"hindsight_share": 1.5}}, "hindsight share 1.5"),
+        ({"overrides": {"hindsight_share": float("nan")}}, "hindsight share nan"),
     ],
 )
 def test_bad_values_are_named(options, named):

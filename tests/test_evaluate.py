@@ -24,6 +24,13 @@ def test_every_environment_plays_its_share_so_short_episodes_do_not_count_twice(
     assert played.success is None
 
 
+def test_an_episode_succeeds_by_its_last_step_alone():
+    # Slots of 3 and 5 steps for each of two controllers; the fifth step is no success, the third of the longer is one.
+    played = play(players(2, [0, 1]), Counting([3, 5, 3, 5], wins=(3,)), episodes=4, seed=0)
+    assert played.success.tolist() == [[1, 0, 1, 0]] * 2
+    assert summarise(played, 0, PRICES)["success_rate"] == 0.5
+
+
 def test_the_same_starts_for_every_controller():
     env = Counting([3, 5, 3, 5])
     play(players(2, [0, 1]), env, episodes=2, seed=7)

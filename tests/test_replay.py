@@ -14,13 +14,18 @@ from lowgear.replay import Columns, Replay, ReplaySettings
 COLUMNS = Columns(obs_dim=2, act_dim=1)
 GEARS, MASTER = 2, 2
 insert = jax.jit(replay.insert, static_argnames="settings")
-all_picks = jax.jit(replay.picks, static_argnames="settings")
 PLAIN = jnp.float32(1)  # every step of a pick weighs the same
+
+
+@partial(jax.jit, static_argnames="settings")
+def all_picks(rows: jax.Array, last: jax.Array, discount: jax.Array, settings: ReplaySettings) -> replay.PickRows:
+    """Picks as they were lived."""
+    return replay.picks(rows, last, replay.steps_of_picks(rows, last, settings), discount, settings)
 
 
 @partial(jax.jit, static_argnames=("agent", "number"))
 def draw(ring: Replay, agent: int, number: int, chance: jax.Array) -> jax.Array:
-    return replay.draw(jax.tree.map(lambda x: x[agent], ring.lists), number, chance)
+    return replay.draw(jax.tree.map(lambda x: x[agent : agent + 1], ring.lists), number, chance)
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ def test_columns_do_not_overlap_and_fill_the_row() -> None:
     places = np.arange(Columns(3, 2).width)
     columns = Columns(3, 2)
     parts = [places[columns.observation], places[columns.next_observation], places[columns.action]]
-    singles = [columns.reward, columns.alive, columns.choice, columns.age, columns.closed]
+    singles = [columns.reward, columns.alive, columns.choice, columns.age, columns.closed, columns.ended]
     assert [len(part) for part in parts] == [3, 3, 2]
     assert sorted([*np.concatenate(parts), *singles]) == places.tolist()
 
@@ -250,8 +255,9 @@ def test_draws_are_uniform_over_the_live_entries(number: int) -> None:
 
 def test_largest_chance_gives_the_last_entry_of_a_long_list() -> None:
     count = 2**19 + 1
-    fresh = jax.tree.map(lambda x: x[0], replay.init(1, count, CASES[0].settings).lists)
-    lists = fresh._replace(order=jnp.broadcast_to(jnp.arange(count), (3, count)), stop=jnp.full(3, count, jnp.int32))
+    fresh = replay.init(1, count, CASES[0].settings).lists
+    order = jnp.broadcast_to(jnp.arange(count), (1, 3, count))
+    lists = fresh._replace(order=order, stop=jnp.full((1, 3), count, jnp.int32))
     assert replay.draw(lists, 0, jnp.array([1 - 2**-24], jnp.float32)) == count - 1
 
 
@@ -315,14 +321,16 @@ def test_nothing_is_promoted_silently() -> None:
     ring = replay.init(2, case.capacity, case.settings)
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
         ring = replay.insert(ring, jnp.asarray(rows), shared, case.settings)
-        lists = jax.tree.map(lambda x: x[0], ring.lists)
+        lists = jax.tree.map(lambda x: x[:1], ring.lists)
         number = replay.draw(lists, 0, jnp.zeros(3, jnp.float32))
-        replay.picks(ring.rows[0], number, jnp.float32(0.9), case.settings)
+        steps = replay.steps_of_picks(ring.rows[0], number, case.settings)
+        replay.picks(ring.rows[0], number, steps, jnp.float32(0.9), case.settings)
         replay.transitions(ring.rows[0], number, jnp.float32(0.9), COLUMNS)
 
 
-def test_inserting_copies_no_ring() -> None:
-    settings = replay.ReplaySettings(COLUMNS, 2, 5, 1000)
+@pytest.mark.parametrize("hindsight", [False, True])
+def test_inserting_copies_no_ring(hindsight: bool) -> None:
+    settings = replay.ReplaySettings(COLUMNS, 2, 5, 1000, hindsight)
     ring = replay.init(2, 64 * 1000, settings)
     chunk = jnp.zeros((2, 64, COLUMNS.width), jnp.float32)
     insert = jax.jit(lambda r, c, s: replay.insert(r, c, s, settings), donate_argnums=0)

@@ -107,6 +107,33 @@ def test_losses_by_hand() -> None:
     assert loss == pytest.approx(critic + actor + temperature, rel=1e-5)
 
 
+def test_targets_stay_within_their_bounds_by_hand() -> None:
+    fresh = sac.init(jax.random.key(0), OBS, 1, 4, 4)
+    params = SacParams(
+        constant(fresh.params.actor, [0, 0]), constant(fresh.params.critics, [[2], [5]]), jnp.log(jnp.float32(0.5))
+    )
+    target_critics = constant(fresh.params.critics, [[4], [3]])
+    zeros = jnp.zeros((4, OBS))
+    # Targets of 1 + 0.9 · soft, -7 + 0.9 · soft, 1 and -7, where soft is 3 + ¼ log 2π, about 3.46.
+    reward, discount = jnp.array([1.0, -7, 1, -7]), jnp.array([0.9, 0.9, 0, 0])
+    batch = Transitions(zeros, jnp.zeros((4, 1)), reward, discount, zeros)
+    settings = SETTINGS._replace(target_entropy=-1.0)
+    soft = 0.9 * (3 + 0.25 * math.log(2 * math.pi))
+    for bounds, goals in (
+        (None, [1 + soft, -7 + soft, 1, -7]),
+        ((-5.0, 2.5), [2.5, -7 + soft, 1, -5]),
+        ((-20.0, 0.0), [0, -7 + soft, 0, -7]),
+        ((0.0, 50.0), [1 + soft, 0, 1, 0]),
+    ):
+        arguments = (params, target_critics, batch, jnp.zeros((2, 4, 1)), settings._replace(value_bounds=bounds))
+        _, metrics = losses(*arguments)
+        by_hand = sum(0.5 * np.mean((value - np.array(goals)) ** 2) for value in (2, 5))
+        assert metrics["critic_loss"] == pytest.approx(by_hand, rel=1e-5)
+        # A target that was cut off still teaches: the critics' gradient is that of the bound.
+        (slope,) = gradient(*arguments)[0].critics[-1].bias[0]
+        assert slope == pytest.approx(np.mean(2 - np.array(goals)), rel=1e-4)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_losses_against_numpy(seed: int) -> None:
     state, batch, chance = random_problem(seed)

@@ -49,7 +49,8 @@ class Collector:
         self.env = env
         self.behaviour = behaviour
         self.columns = Columns(env.spec.obs_dim, env.spec.act_dim)
-        self._shape = len(behaviour.seeds), behaviour.environments
+        self.population = len(behaviour.seeds)
+        self._shape = self.population, behaviour.environments
         self.steps = 0  # taken by each agent
         self.restart(0)
 

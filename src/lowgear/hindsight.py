@@ -56,7 +56,8 @@ def picks(
     taken = within
     if goals.ends:  # a pick that reaches its new goal ends there
         reached = reached & within & changed[:, None]
-        taken = within & (jnp.cumsum(reached, axis=1) - reached == 0)
+        times = reached.astype(jnp.int32)
+        taken = within & (jnp.cumsum(times, axis=1) == times)  # none before this step
         alive = jnp.where(changed, 1.0 - reached.any(axis=1).astype(jnp.float32), alive)
     rewards = jnp.where(changed[:, None], reward, ring.rows[where, columns.reward]) + goals.shift
     return goal, PickSteps(rewards, taken, alive)

@@ -187,7 +187,7 @@ def draw(lists: Lists, number: int, chance: jax.Array) -> jax.Array:
     ends = jnp.cumsum(stop - start)
     count = ends[-1]
     offset = jnp.minimum((chance * count.astype(jnp.float32)).astype(jnp.int32), jnp.maximum(count - 1, 0))
-    lane = (offset[:, None] >= ends[:-1]).sum(axis=1)  # none to compare with where there is one lane
+    lane = (offset[:, None] >= ends[None, :-1]).sum(axis=1, dtype=jnp.int32)  # of one lane, none to compare with
     within = offset - (ends - (stop - start))[lane]
     capacity = order.shape[1]
     return lane * capacity + order[lane, (start[lane] + within) % capacity]

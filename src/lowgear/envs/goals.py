@@ -72,6 +72,8 @@ class Asked:
 
     def reward(self, achieved: FloatArray, desired: FloatArray) -> FloatArray:
         """One call for all pairs where the environment can, one for each otherwise."""
+        # JAX hands over arrays of its own, whose operations would wait for the device that waits for this answer.
+        achieved, desired = np.asarray(achieved), np.asarray(desired)
         shape, width = achieved.shape[:-1], achieved.shape[-1]
         a, g = achieved.reshape(-1, width), np.broadcast_to(desired, achieved.shape).reshape(-1, width)
         if self._in_bulk is None:
