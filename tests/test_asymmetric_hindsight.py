@@ -10,6 +10,7 @@ import pytest
 from lowgear import asymmetric, hindsight, replay, sac
 from lowgear.asymmetric import Draw
 from lowgear.envs.goals import Asked, Distance
+from lowgear.errors import LowgearError
 from lowgear.hindsight import Goals
 from lowgear.learner import Learner
 from lowgear.replay import Columns, PickSteps, ReplaySettings
@@ -182,6 +183,15 @@ def test_an_environment_is_asked_for_plain_numpy_arrays(population, together) ->
     method = METHOD._replace(goals=METHOD.goals._replace(rule=Asked("walk", Walk())))
     assert_close(run(*population, which=(2,), method=method)[0], together[0][2:])
     assert kinds == {np.ndarray}
+
+
+def test_a_host_that_fails_is_named_without_a_traceback() -> None:
+    class Failing(Told):
+        def reward(self, achieved, desired):
+            raise LowgearError(f"walk: compute_reward raised for {np.shape(achieved)} and {np.shape(desired)}")
+
+    with pytest.raises(LowgearError, match="walk: compute_reward raised"):
+        learned(Failing(), 1)
 
 
 def learned(rule, cores: int):

@@ -26,11 +26,12 @@ NEVER, LAST = 0.9, float(np.nextafter(np.float32(0.8), np.float32(0)))  # left a
 #   10-14  around the ring's end, ended for real
 #   15     of one step, ended by a time limit
 #   16-19  still open
-# A step achieves its own time, but for the open episode, which achieves 50, 60, 50, 70.
+# A step achieves its own time, but for the open episode: that achieves 50, 60, 70, 60, and wants 60.5. Picks hold 10 to
+# 12, 13 and 14, 15, 16, and 17 to 19.
 ENDED = (4, 9, 14, 15)
-ACHIEVED = np.array([*range(16), 50, 60, 50, 70], np.float32)
-AGES = (1, 2, 3, 1, 2, 1, 2, 3, 1, 2, 1, 2, 3, 1, 2, 1, 1, 2, 3, 1)
-CLOSED = (2, 4, 7, 9, 12, 14, 15, 18)
+ACHIEVED = np.array([*range(16), 50, 60, 70, 60], np.float32)
+AGES = (1, 2, 3, 1, 2, 1, 2, 3, 1, 2, 1, 2, 3, 1, 2, 1, 1, 1, 2, 3)
+CLOSED = (2, 4, 7, 9, 12, 14, 15, 16, 19)
 
 
 def history(ended=ENDED, offset=0.0) -> np.ndarray:
@@ -38,7 +39,8 @@ def history(ended=ENDED, offset=0.0) -> np.ndarray:
     times = np.arange(STEPS)
     rows[:, 0], rows[:, 3] = times, times + 1  # seen, before and after
     rows[1:, 1], rows[:, 4] = ACHIEVED[:-1] + offset, ACHIEVED + offset
-    rows[:, 2] = rows[:, 5] = 1000 + np.searchsorted(ended, times)  # desired: another goal in each episode
+    goal = np.where(times < 16, 1000 + np.searchsorted(ended, times), 60.5)
+    rows[:, 2] = rows[:, 5] = goal
     rows[:, COLUMNS.reward] = 0.25 * times  # as no rule would pay
     rows[:, COLUMNS.alive] = times != 14
     rows[:, COLUMNS.age] = AGES
@@ -102,8 +104,7 @@ def relabel(ring, pairs, goals=GOALS, of=hindsight.steps):
 def test_goals_come_from_the_same_episode_at_the_step_or_later(ring, time, ahead) -> None:
     grid = np.arange(2**12, dtype=np.float32) / 2**12
     goal, _ = relabel(ring, [(time, chance) for chance in grid])
-    own = 1000 + np.searchsorted(ENDED, time)
-    changed = np.asarray(goal[:, 0] != own)
+    changed = np.asarray(goal[:, 0] != history()[time, 2])
     np.testing.assert_array_equal(changed, grid < 0.8)
     # In order of chance: the first possible step, each other with an equal share, the last possible.
     place = np.minimum((grid[changed] / 0.8 * len(ahead)).astype(int), len(ahead) - 1)
@@ -122,16 +123,16 @@ def test_every_row_of_every_chance_stays_within_its_episode(rings) -> None:
 
 
 def test_steps_by_hand(ring) -> None:
-    # Step 10 told 10, 11, 12 (a goal that is just within 1, then beyond), and 16 told 50 at 16 and at 18.
+    # Step 10 told 10, 11 (just within reach) and 12 (beyond it), and 16 told what it achieved itself, and later.
     pairs = [(10, 0.0), (10, 0.17), (10, 0.33), (12, LAST), (14, 0.4), (9, 0.0), (16, 0.0), (16, 0.41), (16, 0.3)]
     goal, told = relabel(ring, pairs)
-    np.testing.assert_array_equal(goal[:, 0], [10, 11, 12, 14, 14, 9, 50, 50, 60])
-    np.testing.assert_array_equal(told.reward, [0, 0, -1, -1, 0, 0, 0, 0, -1])
+    np.testing.assert_array_equal(goal[:, 0], [10, 11, 12, 14, 14, 9, 50, 70, 60])
+    np.testing.assert_array_equal(told.reward, [0, 0, -1, -1, 0, 0, 0, -1, -1])
     np.testing.assert_array_equal(told.alive, [1, 1, 1, 1, 0, 1, 1, 1, 1])  # as lived: 14 was an end
     same, ends = relabel(ring, pairs, ENDS)
     np.testing.assert_array_equal(same, goal)
     np.testing.assert_array_equal(ends.reward, told.reward)
-    np.testing.assert_array_equal(ends.alive, [0, 0, 1, 1, 0, 0, 0, 0, 1])  # a success is an end
+    np.testing.assert_array_equal(ends.alive, [0, 0, 1, 1, 0, 0, 0, 1, 1])  # a success is an end
 
 
 @pytest.mark.parametrize("goals", [GOALS, ENDS])
@@ -153,27 +154,41 @@ def test_a_shift_is_added_to_every_reward(ring) -> None:
     np.testing.assert_array_equal(told.reward, [[0, 1, 1], [3.5, 3.75, 4.0]])
 
 
-PICKS = [(12, 0.0), (12, 0.3), (12, LAST), (9, 0.0), (9, NEVER), (15, 0.0), (18, 0.0), (18, LAST), (14, 0.5)]
+PICKS = [
+    (12, 0.0),
+    (12, 0.3),
+    (12, LAST),
+    (9, 0.0),
+    (9, NEVER),
+    (15, 0.0),
+    (16, 0.3),
+    (19, 0.0),
+    (14, 0.5),
+    (19, NEVER),
+]
+TOLD = [12, 13, 14, 9, 1001, 15, 60, 60, 14, 60.5]
 
 
 def test_picks_by_hand(ring) -> None:
-    """Steps 10 to 12, 8 and 9, 15 alone, 16 to 18, 13 and 14, told a goal from their last step on."""
+    """Each told a goal from its last step on, or left alone."""
     goal, told = relabel(ring, PICKS, of=hindsight.picks)
-    np.testing.assert_array_equal(goal[:, 0], [12, 13, 14, 9, 1001, 15, 50, 70, 14])
-    taken = np.array([[1, 1, 1]] * 3 + [[1, 1, 0]] * 2 + [[1, 0, 0]] + [[1, 1, 1]] * 2 + [[1, 1, 0]], bool)
+    np.testing.assert_array_equal(goal[:, 0], TOLD)
+    taken = np.arange(3) < np.array([3, 3, 3, 2, 2, 1, 1, 3, 2, 3])[:, None]
     np.testing.assert_array_equal(told.taken, taken)
-    rewards = [[-1, 0, 0], [-1, -1, 0], [-1, -1, -1], [0, 0], [2, 2.25], [0], [0, -1, 0], [-1, -1, -1], [0, 0]]
+    by_hand = [[-1, 0, 0], [-1, -1, 0], [-1, -1, -1], [0, 0], [2, 2.25], [0], [-1], [0, -1, 0], [0, 0]]
+    rewards = [*by_hand, [4.25, 4.5, 4.75]]
     np.testing.assert_array_equal(np.asarray(told.reward)[taken], np.concatenate(rewards))
-    np.testing.assert_array_equal(told.alive, [1, 1, 1, 1, 1, 1, 1, 1, 0])
+    np.testing.assert_array_equal(told.alive, [1, 1, 1, 1, 1, 1, 1, 1, 0, 1])
 
 
 def test_a_pick_that_reaches_its_new_goal_ends_there(ring) -> None:
     goal, told = relabel(ring, PICKS, ENDS, hindsight.picks)
-    np.testing.assert_array_equal(goal[:, 0], [12, 13, 14, 9, 1001, 15, 50, 70, 14])
-    # 16 to 18 is at its goal, leaves it and comes back: the first time counts. The pick left alone goes on.
-    taken = [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 0, 0], [1, 1, 0], [1, 0, 0], [1, 0, 0], [1, 1, 1], [1, 0, 0]]
-    np.testing.assert_array_equal(told.taken, np.array(taken, bool))
-    np.testing.assert_array_equal(told.alive, [0, 0, 1, 0, 1, 0, 0, 1, 0])
+    np.testing.assert_array_equal(goal[:, 0], TOLD)
+    # 17 to 19 is at its goal, leaves it and comes back: the first time counts. Told nothing new, it goes on, even at
+    # its own goal. The step after 16 is at the goal that 16 is told, but it belongs to another pick.
+    taken = np.arange(3) < np.array([2, 3, 3, 1, 2, 1, 1, 1, 1, 3])[:, None]
+    np.testing.assert_array_equal(told.taken, taken)
+    np.testing.assert_array_equal(told.alive, [0, 0, 1, 0, 1, 0, 1, 0, 0, 1])
 
 
 def test_a_pick_that_really_ended_and_is_left_alone_stays_ended(ring) -> None:
@@ -200,7 +215,7 @@ def test_the_whole_sum_of_a_pick_is_that_of_its_new_goal(ring, discount, reward,
 
 
 def test_steps_after_a_success_are_neither_paid_nor_counted(ring) -> None:
-    last, chance = batch((12, 0.0), (18, 0.0))
+    last, chance = batch((12, 0.0), (19, 0.0))
     _, told = hindsight.picks(ring, last, chance, ENDS._replace(shift=1.0), SETTINGS)
     found = replay.picks(ring.rows, last, told, jnp.float32(0.5), SETTINGS)
     np.testing.assert_array_equal(found.picks.reward, [0 + 0.5 * 1, 1])
@@ -254,7 +269,10 @@ class Told:
         achieved, desired = np.asarray(achieved), np.asarray(desired)
         assert achieved.shape == desired.shape
         self.shapes.append(achieved.shape)
-        return -(np.abs(achieved - desired).sum(axis=-1) > 1).astype(np.float32)
+        return np.float32(0) - ~self.reached(achieved, desired)
+
+    def reached(self, achieved, desired):
+        return np.abs(np.asarray(achieved) - np.asarray(desired)).sum(axis=-1) <= 1
 
 
 @pytest.mark.parametrize("of", [hindsight.steps, hindsight.picks])

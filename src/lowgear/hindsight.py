@@ -100,4 +100,4 @@ def _judge(achieved: jax.Array, goal: jax.Array, goals: Goals) -> tuple[jax.Arra
         return rule.reward(achieved, goal), rule.reached(achieved, goal)
     shape = jax.ShapeDtypeStruct(achieved.shape[:-1], jnp.float32)
     reward = jax.pure_callback(rule.reward, shape, achieved, goal, vmap_method="broadcast_all")
-    return reward, reward >= 0
+    return reward, reward >= 0  # as envs.goals.Asked has it

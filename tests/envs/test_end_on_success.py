@@ -93,6 +93,23 @@ def test_an_episode_after_an_early_end_has_its_whole_time() -> None:
     env.close()
 
 
+def test_a_fetch_that_succeeds_when_its_time_is_up_ends_for_real() -> None:
+    # The same episode twenty times, but each waits a step longer than the one before until it sets off.
+    env = envs.make(REACH, 20, end_on_success=True)
+    observation, first = env.reset([7] * 20), np.zeros(20, int)
+    for number in range(1, 51):
+        action = toward(env, observation, 10) * (np.arange(20) + 30 < number)[:, None]
+        step = env.step(action)
+        observation = step.observation
+        first[step.success & (first == 0)] = number
+    assert (first == 50).any()
+    assert (first == 0).any()
+    np.testing.assert_array_equal(step.terminated, step.success)
+    np.testing.assert_array_equal(step.terminated[first == 50], True)
+    np.testing.assert_array_equal(step.truncated, first == 0)
+    env.close()
+
+
 def test_success_at_the_time_limit_is_a_real_end() -> None:
     class Late(Meadow):
         steps = 4

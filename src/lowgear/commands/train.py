@@ -121,9 +121,11 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[Any, RunConfig]":
     stamp = time.strftime("%Y%m%d-%H%M%S")
     safe_name = task.name.replace(":", "-").replace("/", "-")
     directory = RunDirectory(options["out"] or Path("runs") / f"{safe_name}-{config.recipe.name}-{stamp}")
-    from lowgear import envs
+    from lowgear.blueprint import make_env, method_of
 
-    envs.make(task, 1).close()  # an environment that can't be made leaves no directory behind
+    env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
+    method_of(config, env.spec, env.goal_rule)
+    env.close()
     directory.create(config, provenance())
     return directory, config
 

@@ -85,7 +85,7 @@ class Asked:
         return np.asarray(found, np.float32).reshape(shape)
 
     def reached(self, achieved: FloatArray, desired: FloatArray) -> npt.NDArray[np.bool_]:
-        """By the convention of sparse rewards: nothing is lost at the goal."""
+        """By the convention of sparse rewards, -1 on the way and 0 at the goal."""
         return self.reward(achieved, desired) >= 0
 
     def _takes_many(self, a: FloatArray, g: FloatArray) -> bool:

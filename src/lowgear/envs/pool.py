@@ -155,12 +155,13 @@ def _pool_spec(name: str, env_id: str) -> Any:
 
 
 def _goal_rule(pool_spec: Any) -> Distance | None:
-    """The rule of environments whose configuration says how near is near enough: Fetch, and the reaching hand."""
-    threshold = getattr(pool_spec.config, "distance_threshold", None)
-    kind = getattr(pool_spec.config, "reward_type", None)
-    return (
-        None if threshold is None or kind not in ("sparse", "dense") else Distance(float(threshold), kind == "sparse")
-    )
+    """The rule of environments that judge by distance alone: Fetch and the reaching hand, not hands that turn."""
+    config = pool_spec.config
+    kind = getattr(config, "reward_type", None)
+    by_distance = hasattr(config, "distance_threshold") and getattr(config, "hand_task", "reach") == "reach"
+    if kind not in ("sparse", "dense") or not by_distance:
+        return None
+    return Distance(float(config.distance_threshold), kind == "sparse")
 
 
 def _bounds(name: str, pool_spec: Any) -> Any:
