@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from lowgear import asymmetric, replay
 from lowgear.asymmetric import Knobs, Learners, Method
+from lowgear.errors import LowgearError
 
 Metrics = dict[str, npt.NDArray[np.float32]]
 
@@ -107,12 +108,20 @@ class Learner:
     def _run(self, job: Job, time: jax.Array, updates: int) -> Metrics:
         learners = self.learners[job.shard]
         mine = tuple(learners[number] for number in job.which)
-        new, metrics = self._learn(
-            mine, self._rings[job.shard], self._knobs[job.shard], time, which=job.which, updates=updates
-        )
+        try:
+            new, metrics = self._learn(
+                mine, self._rings[job.shard], self._knobs[job.shard], time, which=job.which, updates=updates
+            )
+            found = dict(jax.device_get(metrics).items())
+        except jax.errors.JaxRuntimeError as error:
+            # An environment that fails when asked about a goal fails inside the compiled program.
+            _, name, message = str(error).rpartition("LowgearError: ")
+            if not name:
+                raise
+            raise LowgearError(message.splitlines()[0]) from None
         for number, learner in zip(job.which, new, strict=True):
             learners[number] = learner
-        return dict(jax.device_get(metrics).items())
+        return found
 
 
 def keep_compiled_programs() -> None:
