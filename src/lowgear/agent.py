@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import numpy.typing as npt
 
@@ -192,9 +191,8 @@ def _environment(env: Any, count: int, recipe: str, end_on_success: bool | None)
         task = tasks.find(env)
         ends = recipes.find(recipe, task.name).end_on_success if end_on_success is None else end_on_success
         return task, envs.make(task, count, end_on_success=ends)
-    has_goals = isinstance(getattr(env, "observation_space", None), gymnasium.spaces.Dict)
     ends = recipes.find(recipe, "").end_on_success if end_on_success is None else end_on_success
-    batch = envs.wrap(env, count, end_on_success=ends and has_goals)
+    batch = envs.wrap(env, count, end_on_success=ends)
     if batch.num_envs != count:
         raise LowgearError(f"a vector of {batch.num_envs} environments: say environments={batch.num_envs}")
     return Task(name=batch.spec.name, source="gym", env_id=batch.spec.name), batch

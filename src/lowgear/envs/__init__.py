@@ -41,7 +41,7 @@ def wrap(env: Any, num_envs: int = 1, end_on_success: bool = False) -> BatchEnv:
     from lowgear.envs.spaces import check_num_envs
 
     if vectorised(env):
-        if end_on_success:
+        if end_on_success and getattr(env.single_observation_space, "spaces", None):
             raise LowgearError("a vector of environments ends its own episodes: pass a function that makes one")
         if num_envs not in (1, env.num_envs):
             raise LowgearError(f"a vector of {env.num_envs} environments cannot be {num_envs}; leave num_envs out")
