@@ -236,6 +236,20 @@ def test_picks_as_they_were_lived(ring) -> None:
     np.testing.assert_array_equal(lived.alive, [1, 0, 1])
 
 
+@pytest.mark.parametrize("of", [hindsight.steps, hindsight.picks])
+def test_environments_of_one_agent_are_relabelled_each_by_itself(rings, of) -> None:
+    """The two agents' rings as those of one agent's two environments: the same goals, lane by lane."""
+    joined = one(replay.by_agent(rings, 2), 0)
+    lanes = SETTINGS._replace(lanes=2)
+    chance = jnp.tile(jnp.linspace(0, 0.99, 16, dtype=jnp.float32), CAPACITY)
+    times = [time for time in range(8, 20) if time in CLOSED or of is hindsight.steps]
+    row = jnp.asarray(np.resize(np.repeat(times, 16), 16 * CAPACITY) % CAPACITY, jnp.int32)
+    for lane in range(2):
+        alone = of(one(rings, lane), row, chance, ENDS, SETTINGS)
+        found = of(joined, row + lane * CAPACITY, chance, ENDS, lanes)
+        jax.tree.map(np.testing.assert_array_equal, found, alone)
+
+
 @pytest.mark.parametrize("share", [0.8, 0.25, 1.0])
 def test_the_share_of_a_large_batch_that_is_relabelled(ring, share) -> None:
     count = 200_000

@@ -8,7 +8,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from lowgear import envs
 from lowgear.errors import LowgearError
 from lowgear.tasks import find
-from tests.probes import Meadow
+from tests.envs.test_gym import Countdown
+from tests.probes import Meadow, Valley
 
 REACH = find("envpool:FetchReach-v1")
 
@@ -179,6 +180,25 @@ def test_a_vector_ends_its_own_episodes() -> None:
     with pytest.raises(LowgearError, match=r"vector.*pass a function that makes one"):
         envs.wrap(vector, end_on_success=True)
     assert envs.wrap(vector).num_envs == 2
+
+
+def test_without_goals_nothing_is_a_success() -> None:
+    """Infos say what they like: only a goal environment's `is_success` is known to be meant."""
+
+    class Lucky(Valley):
+        def step(self, action):
+            *told, info = super().step(action)
+            return *told, info | {"success": self._step == 3}
+
+    env = envs.wrap(Lucky(), end_on_success=True)
+    env.reset([0])
+    steps = [env.step(np.zeros((1, 1), np.float32)) for _ in range(6)]
+    assert not any(step.terminated[0] for step in steps)
+
+
+def test_a_vector_without_goals_is_taken_whatever_its_observations() -> None:
+    vector = SyncVectorEnv([Countdown], autoreset_mode=AutoresetMode.SAME_STEP)  # a Dict, but of no goals
+    assert envs.wrap(vector, end_on_success=True).num_envs == 1
 
 
 def test_a_task_without_success_is_left_alone() -> None:
