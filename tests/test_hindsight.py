@@ -289,6 +289,25 @@ class Told:
         return np.abs(np.asarray(achieved) - np.asarray(desired)).sum(axis=-1) <= 1
 
 
+class Paid(Told):
+    """The same goals, paid 1 instead of 0 and 0 instead of -1, as mazes do."""
+
+    def reward(self, achieved, desired):
+        return super().reward(achieved, desired) + np.float32(1)
+
+
+@pytest.mark.parametrize("of", [hindsight.steps, hindsight.picks])
+def test_a_goal_is_reached_where_it_is_paid_for_whatever_the_scale(rings, of) -> None:
+    chance = jnp.linspace(0, 0.79, 64)
+    rows = jnp.asarray([t % CAPACITY for t in CLOSED if t >= 8] * 64)[:64]
+
+    def alive(rule):
+        return of(one(rings, 0), rows, chance, ENDS._replace(rule=rule), SETTINGS)[1].alive
+
+    assert 0 < alive(Told()).sum() < 64
+    np.testing.assert_array_equal(alive(Paid()), alive(Told()))
+
+
 @pytest.mark.parametrize("of", [hindsight.steps, hindsight.picks])
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_host_is_asked_once_for_all_and_tells_the_same(rings, of, ends) -> None:
@@ -307,7 +326,8 @@ def test_a_host_is_asked_once_for_all_and_tells_the_same(rings, of, ends) -> Non
     goal, told = drawn(host)
     jax.tree.map(np.testing.assert_array_equal, (goal, told), drawn(Distance(1.0)))
     each = (3, 1) if of is hindsight.picks else (1,)
-    assert host.shapes == [(updates, 2, size, *each)]
+    both = (2,) if ends else ()  # what was achieved, and the goal itself
+    assert host.shapes == [(updates, 2, *both, size, *each)]
     if isinstance(told, PickSteps):
         assert told.reward.shape == (updates, 2, size, 3)
     # Each agent's goals are its own: the second achieves 100 more.

@@ -98,6 +98,14 @@ def _judge(achieved: jax.Array, goal: jax.Array, goals: Goals) -> tuple[jax.Arra
     rule = goals.rule
     if rule.on_device:
         return rule.reward(achieved, goal), rule.reached(achieved, goal)
+    if not goals.ends:  # then nobody asks whether it was reached
+        reward = _ask(rule, achieved, goal)
+        return reward, jnp.zeros(reward.shape, jnp.bool_)
+    reward, most = _ask(rule, jnp.stack([achieved, goal]), jnp.stack([goal, goal]))
+    return reward, reward >= most  # as envs.goals.Asked has it
+
+
+def _ask(rule: Any, achieved: jax.Array, goal: jax.Array) -> jax.Array:
     shape = jax.ShapeDtypeStruct(achieved.shape[:-1], jnp.float32)
-    reward = jax.pure_callback(rule.reward, shape, achieved, goal, vmap_method="broadcast_all")
-    return reward, reward >= 0  # as envs.goals.Asked has it
+    asked: jax.Array = jax.pure_callback(rule.reward, shape, achieved, goal, vmap_method="broadcast_all")
+    return asked

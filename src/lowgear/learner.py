@@ -5,6 +5,7 @@ are fewer agents than cores. Agents and learners never read each other, so the c
 GPU it is one job.
 """
 
+import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +23,17 @@ from lowgear.asymmetric import Knobs, Learners, Method
 from lowgear.errors import LowgearError
 
 Metrics = dict[str, npt.NDArray[np.float32]]
+
+
+class Named(logging.Filter):
+    """Drops what JAX logs about an error of ours that a callback raised: it is told once, without its traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to log the record."""
+        return not (record.exc_info and isinstance(record.exc_info[1], LowgearError))
+
+
+logging.getLogger("jax._src.callback").addFilter(Named())
 
 
 class Job(NamedTuple):

@@ -37,11 +37,11 @@ def make(task: Task, num_envs: int, threads: int | None = None, end_on_success: 
 
 def wrap(env: Any, num_envs: int = 1, end_on_success: bool = False) -> BatchEnv:
     """A Gymnasium environment, a factory (called `num_envs` times) or a vector of them, as a batch."""
-    from lowgear.envs.gym import EndOnSuccess, batch, single, vectorised
+    from lowgear.envs.gym import batch, ending, has_goals, single, vectorised
     from lowgear.envs.spaces import check_num_envs
 
     if vectorised(env):
-        if end_on_success and getattr(env.single_observation_space, "spaces", None):
+        if end_on_success and has_goals(env.single_observation_space):
             raise LowgearError("a vector of environments ends its own episodes: pass a function that makes one")
         if num_envs not in (1, env.num_envs):
             raise LowgearError(f"a vector of {env.num_envs} environments cannot be {num_envs}; leave num_envs out")
@@ -49,10 +49,9 @@ def wrap(env: Any, num_envs: int = 1, end_on_success: bool = False) -> BatchEnv:
     if single(env):
         if num_envs != 1:
             raise LowgearError(f"one environment cannot be {num_envs}; pass a function that makes a new one each time")
-        return batch([lambda: EndOnSuccess(env) if end_on_success else env])
+        return batch([lambda: ending(env, end_on_success)])
     if callable(env):
-        make: Any = (lambda: EndOnSuccess(env())) if end_on_success else env
-        return batch([make] * check_num_envs(num_envs))
+        return batch([lambda: ending(env(), end_on_success)] * check_num_envs(num_envs))
     raise LowgearError(
         f"{type(env).__name__} is no environment: pass a gymnasium.Env, a function that makes one, "
         "or a gymnasium.vector.VectorEnv"

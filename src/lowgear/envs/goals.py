@@ -85,8 +85,8 @@ class Asked:
         return np.asarray(found, np.float32).reshape(shape)
 
     def reached(self, achieved: FloatArray, desired: FloatArray) -> npt.NDArray[np.bool_]:
-        """By the convention of sparse rewards, -1 on the way and 0 at the goal."""
-        return self.reward(achieved, desired) >= 0
+        """Whether it pays what the goal itself would, whatever the scale: -1 and 0, or 0 and 1."""
+        return self.reward(achieved, desired) >= self.reward(desired, desired)
 
     def _takes_many(self, a: FloatArray, g: FloatArray) -> bool:
         two = np.repeat(a, 2, axis=0), np.repeat(g, 2, axis=0)

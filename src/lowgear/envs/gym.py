@@ -55,8 +55,7 @@ class GymEnv:
         self._bounds = action_bounds(name, actions.low, actions.high, actions.shape, actions.dtype)
         self._fields = _fields(name, vector.single_observation_space)
         layout = [(".".join(path), size) for path, size in self._fields]
-        # Infos have no space, so only a goal environment is known to say whether it succeeded.
-        has_success = [key for key, _ in layout] == list(GOAL_KEYS)
+        has_success = has_goals(vector.single_observation_space)  # infos have no space of their own
         self.spec = env_spec(name, self._bounds, layout, _time_limit(vector), has_success)
         self.goal_rule: GoalRule | None = _goal_rule(name, vector) if self.spec.desired_goal is not None else None
         self._steps = 0
@@ -134,6 +133,16 @@ def single(env: Any) -> bool:
     return isinstance(env, gymnasium.Env)
 
 
+def has_goals(space: gymnasium.Space[Any]) -> bool:
+    """Whether observations of `space` are a goal environment's, the only ones known to say when they succeeded."""
+    return isinstance(space, gymnasium.spaces.Dict) and goals_last(list(space.spaces)) == list(GOAL_KEYS)
+
+
+def ending(env: gymnasium.Env[Any, Any], end_on_success: bool) -> gymnasium.Env[Any, Any]:
+    """`env`, whose episodes end on success if so wanted and if it has goals."""
+    return EndOnSuccess(env) if end_on_success and has_goals(env.observation_space) else env
+
+
 class EndOnSuccess(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Ends an episode for real once its info says that it succeeded."""
 
@@ -147,11 +156,7 @@ class EndOnSuccess(gymnasium.Wrapper[Any, Any, Any, Any]):
 def registered(name: str, env_id: str, num_envs: int, end_on_success: bool = False) -> GymEnv:
     """`num_envs` of the registered environment `env_id`."""
 
-    def one() -> gymnasium.Env[Any, Any]:
-        env = _make(name, env_id)
-        return EndOnSuccess(env) if end_on_success else env
-
-    factories = [one] * check_num_envs(num_envs)
+    factories = [lambda: ending(_make(name, env_id), end_on_success)] * check_num_envs(num_envs)
     return GymEnv(name, SyncVectorEnv(factories, autoreset_mode=AutoresetMode.SAME_STEP))
 
 
