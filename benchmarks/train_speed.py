@@ -8,17 +8,16 @@ same shapes, with every core at it. Cases are run in turn; the rate is measured 
 
 import json
 import os
-import threading
 import time
 
 import click
 import jax
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from lowgear import envs, tasks
 from lowgear.config import resolve
+from lowgear.floor import gemm_rate, update_flops
 from lowgear.train import Training
 
 CASES = [
@@ -28,45 +27,6 @@ CASES = [
     ("one agent, modern", "walker-stand", (8, 64), 1, {"recipe": "modern"}),
     ("four agents, modern", "walker-stand", (8, 64), 4, {"recipe": "modern"}),
 ]
-
-
-def update_flops(config, spec):
-    """Multiply-adds, twice, that one update of one agent needs: products forward and backward, nothing else."""
-    total = 0
-    batch, obs, act = config.recipe.batch, spec.obs_dim, spec.act_dim
-    for units, critic in zip(config.gears, config.critic_units, strict=True):
-        forward = obs * critic + act * critic + critic * critic + critic
-        inner = critic * critic + critic
-        target, fit, climb = 2 * forward, 2 * (2 * forward + inner), 2 * (forward + inner + act * critic)
-        actor = obs * units + units * units + 2 * units * act
-        actor_inner = units * units + 2 * units * act
-        total += 2 * batch * (target + fit + climb + actor + 2 * actor + actor_inner)
-    units = config.recipe.master_units
-    master = obs * units + units * units + units * len(config.gears)
-    return total + 2 * config.recipe.master_batch * (2 * master + 2 * master + master - obs * units)
-
-
-def gemm_rate(units, batch=256, seconds=0.5):
-    """FLOP/s of (batch × units)·(units × units), one thread for each core at once."""
-    counts = []
-
-    def work():
-        a = np.random.default_rng(0).normal(size=(batch, units)).astype(np.float32)
-        b = np.random.default_rng(1).normal(size=(units, units)).astype(np.float32)
-        out = np.empty((batch, units), np.float32)
-        count, stop = 0, time.perf_counter() + seconds
-        while time.perf_counter() < stop:
-            for _ in range(20):
-                np.matmul(a, b, out=out)
-            count += 20
-        counts.append(count)
-
-    threads = [threading.Thread(target=work) for _ in range(os.cpu_count())]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return 2 * batch * units * units * sum(counts) / seconds
 
 
 class Meter:
@@ -106,7 +66,7 @@ def measure(task, gears, agents, options, seconds):
     meter = Meter(seconds)
     training.run([meter])
     training.close()
-    flops = update_flops(config, training.spec)
+    flops = update_flops(config, training.spec.obs_dim, training.spec.act_dim)
     widest = max(config.critic_units)
     rate = max(rates[widest], gemm_rate(widest))
     floor = rate / flops

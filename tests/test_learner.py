@@ -167,9 +167,22 @@ def test_agents_are_cut_into_equal_parts_enough_for_the_cores(population: int, c
     assert shards >= min(population, cores)
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+def test_learners_that_are_not_named_stay_and_the_others_are_none_the_wiser(reference, cores: int) -> None:
+    learner = Learner(METHOD, KNOBS, CAPACITY, cores=cores, which=(1,))
+    try:
+        metrics = go(learner, range(6))
+        state = learner.state()
+        assert_equal((state[0], state[2]), (reference["fresh"][0], reference["fresh"][2]))
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), state[1], reference["state"][1])
+        assert {name.partition("_")[0] for name in metrics} == {"gear1"}
+    finally:
+        learner.close()
+
+
 @pytest.mark.parametrize("parts", [1, 2, 3, 9])
 def test_learners_are_cut_into_groups_that_hold_each_once(parts: int) -> None:
-    groups = _cut(METHOD, parts)
+    groups = _cut(METHOD, parts, range(3))
     assert len(groups) == min(parts, 3)
     assert sorted(number for group in groups for number in group) == [0, 1, 2]
     assert all(groups)

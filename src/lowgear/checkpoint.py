@@ -29,6 +29,7 @@ from safetensors.numpy import save as pack_tensors
 
 from lowgear.config import RunConfig
 from lowgear.errors import LowgearError
+from lowgear.runtime import load as load_policy
 from lowgear.runtime import write_whole
 
 FORMAT = 1
@@ -83,6 +84,11 @@ class RunDirectory:
             raise LowgearError(
                 f"{self.config} is damaged or of another version of Lowgear ({error!r}): start a new run"
             ) from None
+
+    def finished(self, config: RunConfig) -> bool:
+        """Whether every agent's last policy has seen all of the run's steps."""
+        paths = [self.policy(agent) for agent in range(len(config.agents))]
+        return all(path.exists() and load_policy(path).header.steps >= config.steps for path in paths)
 
     def policy(self, agent: int, best: bool = False) -> Path:
         """Where an agent's policy is kept."""

@@ -10,6 +10,7 @@ import click
 
 from lowgear import __version__
 from lowgear.commands.evaluate import evaluate
+from lowgear.commands.study import study
 from lowgear.commands.train import train
 from lowgear.commands.tune import tune
 from lowgear.errors import LowgearError
@@ -37,6 +38,8 @@ def cli() -> None:
                                                 three agents at once, into runs/
       lowgear evaluate runs/NAME                return, share of the large gear, FLOPs saved
       lowgear tune runs/NAME --keep-return 0.95 the cheapest setting of the dial that keeps 95%
+      lowgear study performance cartpole-swingup
+                                                a table of the paper, from training to table
     """
 
 
@@ -78,6 +81,7 @@ def tasks(name: str | None, gears: str | None, try_out: bool, as_json: bool) -> 
 cli.add_command(train)
 cli.add_command(evaluate)
 cli.add_command(tune)
+cli.add_command(study)
 
 
 def main() -> None:

@@ -52,6 +52,14 @@ class RunConfig:
         return tuple(self.recipe.critic_units or units for units in self.gears)
 
     @property
+    def learners(self) -> tuple[int, ...]:
+        """Gears that some agent acts with, then the master's number, unless none asks it: the others need not learn."""
+        forced = {agent.forced_gear(len(self.gears)) for agent in self.agents}
+        if None in forced:
+            return tuple(range(len(self.gears) + 1))
+        return tuple(sorted(gear for gear in forced if gear is not None))
+
+    @property
     def environments(self) -> int:
         """Of all agents together."""
         return len(self.agents) * self.recipe.environments

@@ -4,6 +4,7 @@ A policy has two hidden layers of equal width and two Gaussian heads. Its price 
 every published figure: `2·(obs·h + h·h + 2·h·act) + 3`. The master is charged for what is built: its matrix products.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,11 @@ PAPER_PERIOD = 5
 def policy_flops(obs_dim: int, act_dim: int, units: int) -> int:
     """FLOPs of one action of a gear with two hidden layers of `units`, both Gaussian heads counted."""
     return 2 * (obs_dim * units + units * units + 2 * units * act_dim) + 3
+
+
+def units_for(obs_dim: int, act_dim: int, flops: float) -> int:
+    """The narrowest policy that costs at least `flops`, the paper's `fit`: its width is solved for."""
+    return next(units for units in itertools.count(1) if policy_flops(obs_dim, act_dim, units) >= flops)
 
 
 def master_flops(obs_dim: int, choices: int, units: int) -> int:

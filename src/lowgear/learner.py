@@ -44,9 +44,16 @@ class Job(NamedTuple):
 
 
 class Learner:
-    """The learners and rings of a population, updated chunk by chunk in the background."""
+    """The learners and rings of a population, updated chunk by chunk in the background; all learners or those named."""
 
-    def __init__(self, method: Method, knobs: Knobs, capacity: int, cores: int | None = None) -> None:
+    def __init__(
+        self,
+        method: Method,
+        knobs: Knobs,
+        capacity: int,
+        cores: int | None = None,
+        which: Sequence[int] | None = None,
+    ) -> None:
         keep_compiled_programs()
         population = len(knobs.seed)
         if cores is None:
@@ -62,7 +69,8 @@ class Learner:
         rings = [self._lanes * (s.stop - s.start) for s in self._slices]
         self._rings = [replay.init(count, capacity // self._lanes, method.replay) for count in rings]
         self._shared = [jnp.repeat(k.shared, self._lanes) for k in self._knobs]
-        self._jobs = [Job(s, which) for s in range(shards) for which in _cut(method, -(-cores // shards))]
+        named = range(len(method.gears) + 1) if which is None else which
+        self._jobs = [Job(s, group) for s in range(shards) for group in _cut(method, -(-cores // shards), named)]
         self._pool = ThreadPoolExecutor(len(self._jobs), thread_name_prefix="learner")
         self._running: list[Future[Metrics]] = []
         self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
@@ -149,16 +157,16 @@ def _shards(population: int, cores: int) -> int:
     return next((s for s in range(cores, population) if population % s == 0), population)
 
 
-def _cut(method: Method, parts: int) -> list[tuple[int, ...]]:
-    """The learners in at most `parts` groups of work as even as may be, the dearest placed first."""
+def _cut(method: Method, parts: int, which: Sequence[int]) -> list[tuple[int, ...]]:
+    """The learners named, in at most `parts` groups of work as even as may be, the dearest placed first."""
     last = len(method.gears)
     work = {
         g: method.batch * (units**2 + 3 * critic**2)
         for g, (units, critic) in enumerate(zip(method.gears, method.critic_units, strict=True))
     }
     work[last] = method.master_batch * method.master_units**2
-    groups: list[list[int]] = [[] for _ in range(max(1, min(parts, last + 1)))]
-    for number in sorted(work, key=lambda n: -work[n]):
+    groups: list[list[int]] = [[] for _ in range(max(1, min(parts, len(which))))]
+    for number in sorted(which, key=lambda n: -work[n]):
         min(groups, key=lambda group: sum(work[n] for n in group)).append(number)
     return [tuple(sorted(group)) for group in groups]
 

@@ -61,7 +61,7 @@ class Training:
     ) -> None:
         self.config, self.spec = config, env.spec
         self.method = method_of(config, env.spec, env.goal_rule)
-        self.learner = Learner(self.method, knobs_of(config), config.capacity)
+        self.learner = Learner(self.method, knobs_of(config), config.capacity, which=config.learners)
         self.collector = Collector(env, behaviour_of(config))
         self.weights = weights_of(self.learner)
         self.best = [-np.inf] * len(config.agents)

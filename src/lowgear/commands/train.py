@@ -130,14 +130,6 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[Any, RunConfig]":
     return directory, config
 
 
-def _finished(directory: Any, config: "RunConfig") -> bool:
-    """Whether every agent's last policy has seen all of the run's steps."""
-    from lowgear.runtime import load
-
-    paths = [directory.policy(agent) for agent in range(len(config.agents))]
-    return all(path.exists() and load(path).header.steps >= config.steps for path in paths)
-
-
 def _run(directory: Any, config: "RunConfig") -> None:
     from functools import partial
 
@@ -146,7 +138,7 @@ def _run(directory: Any, config: "RunConfig") -> None:
     from lowgear.progress import Display, TensorBoard
     from lowgear.train import Training
 
-    if _finished(directory, config):
+    if directory.finished(config):
         click.echo(f"{directory.path} is finished; `lowgear evaluate {directory.path}` scores it", err=True)
         return
     make = partial(make_env, config)

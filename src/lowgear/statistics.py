@@ -1,0 +1,56 @@
+"""What several seeds say together: mean, spread, best, and the estimators of Agarwal et al. 2021.
+
+Few seeds and heavy tails make means and their spreads fragile. The interquartile mean leaves out the lowest and the
+highest quarter; its interval comes from drawing the seeds of each task anew, task by task (stratified bootstrap).
+Scores are (seeds, tasks), or (seeds,) for one task.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+Estimator = Callable[[FloatArray], float]
+SAMPLES = 2_000
+
+
+class Spread(NamedTuple):
+    """Several seeds of one thing."""
+
+    seeds: int
+    mean: float
+    std: float  # over seeds; 0 for one
+    best: float
+    iqm: float
+    low: float  # of the interquartile mean's 95% interval
+    high: float
+
+
+def interquartile_mean(scores: npt.ArrayLike) -> float:
+    """Mean of what is left without a quarter at each end, rounded down to whole scores as rliable has it."""
+    ordered = np.sort(np.asarray(scores, np.float64), axis=None)
+    cut = len(ordered) // 4
+    return float(ordered[cut : len(ordered) - cut].mean())
+
+
+def bootstrap(
+    scores: npt.ArrayLike, estimator: Estimator = interquartile_mean, samples: int = SAMPLES, seed: int = 0
+) -> tuple[float, float]:
+    """The 95% interval of an estimator over all scores, by drawing the seeds of each task anew."""
+    table = np.atleast_2d(np.asarray(scores, np.float64).T).T
+    seeds, tasks = table.shape
+    generator = np.random.default_rng(seed)
+    drawn = generator.integers(seeds, size=(samples, seeds, tasks))
+    found = [estimator(table[rows, np.arange(tasks)]) for rows in drawn]
+    low, high = np.percentile(found, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def spread(scores: Sequence[float]) -> Spread:
+    """Everything that is shown of one task's seeds."""
+    values = np.asarray(scores, np.float64)
+    low, high = bootstrap(values)
+    std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return Spread(len(values), float(values.mean()), std, float(values.max()), interquartile_mean(values), low, high)

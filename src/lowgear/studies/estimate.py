@@ -1,0 +1,79 @@
+"""How long runs will take on this machine: from runs that were made here, or else from its floor."""
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from statistics import median
+
+import jax
+import jax.numpy as jnp
+
+from lowgear.blueprint import make_env
+from lowgear.config import RunConfig
+from lowgear.floor import update_flops
+from lowgear.studies.pool import Run
+from lowgear.tasks import find
+
+SHARE_OF_FLOOR = 0.4  # that training reaches on CPUs (docs/performance.md)
+COMPILING_S = 20.0
+
+
+class Estimate:
+    """Seconds that runs need, given those that exist."""
+
+    def __init__(self, known: Iterable[Run]) -> None:
+        self._paces = {_shape(run.config): pace for run in known if (pace := _pace(run)) is not None}
+        self._rates: dict[int, float] = {}
+
+    def seconds(self, run: Run) -> float | None:
+        """What is left of it; None where nothing is known, as on a GPU before its first run."""
+        config = run.config
+        left = (config.steps - run.steps_done) * len(config.agents)
+        if not left:
+            return 0.0
+        pace = self._paces.get(_shape(config))
+        if pace is None:
+            if jax.default_backend() != "cpu":
+                return None
+            pace = SHARE_OF_FLOOR * self._rate(max(config.critic_units)) / _flops(config)
+        return left / pace + COMPILING_S
+
+    def _rate(self, units: int) -> float:
+        if units not in self._rates:
+            self._rates[units] = _rate(units)
+        return self._rates[units]
+
+
+def _rate(units: int, batch: int = 256, repeats: int = 1_000) -> float:
+    """FLOP/s of JAX on (batch × units)·(units × units), as it is loaded now."""
+    work = jax.jit(lambda x, weight: jax.lax.fori_loop(0, repeats, lambda _, y: y @ weight, x))
+    x, weight = jnp.ones((batch, units)), jnp.eye(units)
+    work(x, weight).block_until_ready()
+    began = time.perf_counter()
+    work(x, weight).block_until_ready()
+    return 2 * batch * units * units * repeats / (time.perf_counter() - began)
+
+
+def _shape(config: RunConfig) -> RunConfig:
+    """What decides the pace of an agent-step, but for the number of agents."""
+    return replace(config, agents=(), steps=0, evaluate_every=0, checkpoint_every=0, log_every=0)
+
+
+def _pace(run: Run) -> float | None:
+    """Agent-steps per second of a run, as it logged them."""
+    try:
+        lines = [json.loads(line) for line in run.directory.metrics.read_text(encoding="utf-8").splitlines()]
+        rates = [line["steps_per_second"] for line in lines if line["kind"] == "train" and line["agent"] == 0]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return median(rates) * len(run.config.agents) if rates else None
+
+
+def _flops(config: RunConfig) -> int:
+    task = find(config.task)
+    if task.obs_dim is not None and task.act_dim is not None:
+        return update_flops(config, task.obs_dim, task.act_dim)
+    env = make_env(config, 1)
+    env.close()
+    return update_flops(config, env.spec.obs_dim, env.spec.act_dim)

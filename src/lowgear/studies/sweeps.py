@@ -1,0 +1,28 @@
+"""Score and share of the large gear against the cost coefficient and against the period."""
+
+from lowgear.studies.setup import Group, Setup
+from lowgear.tasks import Task
+
+COEFFICIENTS = (1 / 30, 1 / 10, 1 / 3, 1.0, 3.0, 10.0)  # times the task's own
+PERIODS = (1, 3, 5, 10, 15, 20)
+
+
+def cost_coefficient(setup: Setup, task: Task) -> list[Group]:
+    """Along the dial of one agent for each seed, or one agent for each coefficient where the recipe has no dial."""
+    config = setup.config(task, "asymmetric")
+    if config.recipe.dial:
+        dial = config.agents[0].dial
+        return [Group(_name(value), config, value) for value in dial.settings(len(COEFFICIENTS))]
+    values = setup.cost_coefficients or [(task.cost_coefficient or 0.0) * factor for factor in COEFFICIENTS]
+    return [Group(_name(value), setup.config(task, "asymmetric", cost_coefficients=[value])) for value in values]
+
+
+def period(setup: Setup, task: Task) -> list[Group]:
+    """Picks that hold for so many steps, whatever the recipe's choice."""
+    return [
+        Group(f"period {steps}", setup.config(task, "asymmetric", overrides={"periods": (steps,)})) for steps in PERIODS
+    ]
+
+
+def _name(coefficient: float) -> str:
+    return f"λ {coefficient:.3g}"
