@@ -10,7 +10,8 @@ from lowgear.provenance import provenance
 from lowgear.runtime import write_whole
 from lowgear.studies import ablations, performance, published, sizes, sweeps, table
 from lowgear.studies.lines import Line, overall
-from lowgear.studies.pool import Listeners, Pool, Progress
+from lowgear.studies.pool import Listeners, Pool
+from lowgear.studies.scoring import Progress
 from lowgear.studies.setup import Group, Setup
 from lowgear.tasks import Task, published_tasks
 

@@ -9,27 +9,26 @@ A run that was killed goes on from its last checkpoint. What was evaluated is ke
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lowgear import evaluate
 from lowgear.blueprint import make_env
 from lowgear.checkpoint import RunDirectory
 from lowgear.config import AgentConfig, RunConfig
 from lowgear.errors import LowgearError
 from lowgear.provenance import provenance
-from lowgear.runtime import Policy, load, write_whole
+from lowgear.runtime import Policy, load
 from lowgear.studies.lines import Line, Scored
+from lowgear.studies.scoring import Progress, scores
 from lowgear.studies.setup import Group
 from lowgear.tasks import find
 from lowgear.train import Listener, Training
 
-EVALUATION_SEED = 0
 Listeners = Callable[[RunConfig, int], list[Listener]]  # for a run, and the steps it has behind it
-Progress = Callable[[str, int, int], None]  # what, how much of it is done, of how much
 
 
 class Run(NamedTuple):
@@ -75,7 +74,8 @@ class Pool:
         for run in runs:
             if run.finished:
                 continue
-            if not run.directory.path.exists():
+            if not run.directory.config.exists():
+                shutil.rmtree(run.directory.path, ignore_errors=True)  # a beginning that was cut short
                 run.directory.create(run.config, provenance())
             make = partial(make_env, run.config)
             training = Training(run.config, make(run.config.environments), make, run.directory)
@@ -89,35 +89,29 @@ class Pool:
         runs = self.plan(groups)
         if any(not run.finished for run in runs):
             raise LowgearError(f"{self.path} has runs that are not finished: ask for the study again")
-        places: dict[Path, list[tuple[int, float | None]]] = {}
-        where = []
-        for group in groups:
-            spots = [self._spot(runs, group, agent) for agent in group.config.agents]
-            where.append(spots)
-            for run, number in spots:
-                places.setdefault(run.directory.path, []).append((number, group.setting))
-        found = {
-            run.directory.path: self._scores(run, places[run.directory.path], episodes, progress)
-            for run in runs
-            if run.directory.path in places
-        }
-        return [
-            Line(
-                find(group.config.task),
-                group.label,
-                tuple(
-                    Scored.of(agent.seed, found[run.directory.path][number, group.setting])
-                    for agent, (run, number) in zip(group.config.agents, spots, strict=True)
-                ),
-                group.paper,
-                group.config.steps,
-            )
-            for group, spots in zip(groups, where, strict=True)
-        ]
+        where = [[_spot(runs, group, agent) for agent in group.config.agents] for group in groups]
+        found: dict[Path, dict[str, Any]] = {}
+        for run in runs:
+            policies = {
+                _name(number, group.setting): partial(_load, run, number, group.setting)
+                for group, spots in zip(groups, where, strict=True)
+                for holder, number in spots
+                if holder is run
+            }
+            make, master = partial(make_env, run.config), "boltzmann" if run.config.boltzmann else "greedy"
+            found[run.directory.path] = scores(run.directory.path, policies, make, master, episodes, progress)
+        lines = []
+        for group, spots in zip(groups, where, strict=True):
+            seeds = [
+                Scored.of(agent.seed, found[run.directory.path][_name(number, group.setting)])
+                for agent, (run, number) in zip(group.config.agents, spots, strict=True)
+            ]
+            lines.append(Line(find(group.config.task), group.label, tuple(seeds), group.paper, group.config.steps))
+        return lines
 
     def policies(self, group: Group) -> list[Policy]:
         """The trained controllers of a group, seed by seed."""
-        spots = [self._spot(self.plan([group]), group, agent) for agent in group.config.agents]
+        spots = [_spot(self.plan([group]), group, agent) for agent in group.config.agents]
         return [load(run.directory.policy(number)) for run, number in spots]
 
     def existing(self) -> list[Run]:
@@ -135,52 +129,21 @@ class Pool:
         gears = "-".join(map(str, config.gears))
         return self.path / "runs" / f"{name}-{config.recipe.name}-{gears}-{digest}"
 
-    def _spot(self, runs: Sequence[Run], group: Group, agent: AgentConfig) -> tuple[Run, int]:
-        run = _holding(runs, replace(group.config, agents=()), agent)
-        assert run is not None, "planned for these groups"
-        return run, run.config.agents.index(agent)
 
-    def _scores(
-        self, run: Run, places: Sequence[tuple[int, float | None]], episodes: int, progress: Progress | None
-    ) -> dict[tuple[int, float | None], dict[str, Any]]:
-        """Of agents at settings of their dials, from scores.json or played now."""
-        path = run.directory.path / "scores.json"
-        known: dict[str, dict[str, Any]] = _read(path)
-        keys = {place: json.dumps([*place, episodes]) for place in places}
-        missing = [place for place, key in keys.items() if key not in known]
-        if missing:
-            master = "boltzmann" if run.config.boltzmann else "greedy"
-            policies = [_at(load(run.directory.policy(number)), setting) for number, setting in missing]
-            done = 0
-
-            def count(more: int) -> None:
-                nonlocal done
-                done += more
-                if progress:
-                    progress(run.directory.path.name, done, episodes * len(policies))
-
-            played = evaluate.play_policies(
-                policies, partial(make_env, run.config), episodes, master, EVALUATION_SEED, count
-            )
-            for i, place in enumerate(missing):
-                known[keys[place]] = evaluate.summarise(played, i, policies[i].header.prices)
-            write_whole(path, json.dumps(known, indent=1).encode())
-        return {place: known[key] for place, key in keys.items()}
+def _spot(runs: Sequence[Run], group: Group, agent: AgentConfig) -> tuple[Run, int]:
+    run = _holding(runs, replace(group.config, agents=()), agent)
+    assert run is not None, "planned for these groups"
+    return run, run.config.agents.index(agent)
 
 
-def _at(policy: Policy, setting: float | None) -> Policy:
+def _name(number: int, setting: float | None) -> str:
+    return f"agent {number}" if setting is None else f"agent {number} at {setting!r}"
+
+
+def _load(run: Run, number: int, setting: float | None) -> Policy:
+    policy = load(run.directory.policy(number))
     return policy if setting is None else policy.at(setting)
 
 
 def _holding(runs: Iterable[Run], program: RunConfig, agent: AgentConfig) -> Run | None:
     return next((run for run in runs if replace(run.config, agents=()) == program and agent in run.config.agents), None)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-        return dict(known)
-    except (OSError, TypeError, ValueError) as error:
-        raise LowgearError(f"{path} is damaged ({error!r}): delete it, and it is evaluated anew") from None

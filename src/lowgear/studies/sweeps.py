@@ -10,8 +10,8 @@ PERIODS = (1, 3, 5, 10, 15, 20)
 def cost_coefficient(setup: Setup, task: Task) -> list[Group]:
     """Along the dial of one agent for each seed, or one agent for each coefficient where the recipe has no dial."""
     config = setup.config(task, "asymmetric")
-    if config.recipe.dial:
-        dial = config.agents[0].dial
+    dial = config.agents[0].dial
+    if dial.turns:
         return [Group(_name(value), config, value) for value in dial.settings(len(COEFFICIENTS))]
     values = setup.cost_coefficients or [(task.cost_coefficient or 0.0) * factor for factor in COEFFICIENTS]
     return [Group(_name(value), setup.config(task, "asymmetric", cost_coefficients=[value])) for value in values]
