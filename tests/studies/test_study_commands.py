@@ -11,9 +11,11 @@ import time
 import pytest
 from click.testing import CliRunner
 
+from lowgear import cost
+from lowgear.baselines.demonstrations import load
 from lowgear.cli import cli
 from lowgear.errors import LowgearError
-from lowgear.studies import sizes, sweeps
+from lowgear.studies import distillation, sizes, sweeps
 
 SMALL = ["--recipe", "paper", "--steps", "1152", "--gears", "2,4", "--episodes", "2", "--seeds", "0"]
 
@@ -133,6 +135,44 @@ def test_sizes_prints_its_reasoning(studies, monkeypatch) -> None:
     assert "the criterion" in (studies / "sizes" / "table.md").read_text()
 
 
+def test_distillation_teaches_students_of_the_width_that_asymmetric_agents_pay_for(studies, performance) -> None:  # noqa: ARG001
+    study(studies, "distillation", "reacher-easy")
+    found = rows(studies, "distillation")
+    asymmetric, fit = found[1], found[2]
+    units = cost.units_for(6, 2, float(asymmetric["flops_per_step"]))
+    assert [row["agents"] for row in found] == [
+        "large-only",
+        "asymmetric",
+        f"fit, {units} units",
+        "bc",
+        "dagger",
+        "gail",
+    ]
+    assert {row["flops_per_step"] for row in found[2:]} == {str(float(cost.policy_flops(6, 2, units)))}
+    large = float(found[0]["flops_per_step"])
+    assert float(fit["flops_reduction"]) == pytest.approx(1 - float(fit["flops_per_step"]) / large)
+    assert float(found[3]["flops_reduction"]) == pytest.approx(float(fit["flops_reduction"]))
+    assert [row["steps"] for row in found[3:]] == ["1250", "1250", "2048"]  # pairs, labels, GAIL's own steps
+
+
+def test_students_are_taught_once(studies, performance, monkeypatch) -> None:  # noqa: ARG001
+    first = study(studies, "distillation", "reacher-easy")
+    for name in ("clone", "dagger", "gail"):
+        monkeypatch.setattr(f"lowgear.studies.students.{name}.fit", None)
+    assert study(studies, "distillation", "reacher-easy").stdout == first.stdout
+
+
+def test_expert_data(studies, performance, monkeypatch) -> None:  # noqa: ARG001
+    monkeypatch.setattr(distillation, "EPISODES", (2,))
+    monkeypatch.setattr(distillation, "METHODS", ("bc", "gail"))
+    study(studies, "expert-data", "reacher-easy")
+    found = rows(studies, "expert-data")
+    assert [row["agents"] for row in found][2:] == ["bc, 2 episodes", "gail, 2 episodes"]
+    assert [row["steps"] for row in found][2:] == ["2000", "2048"]
+    shown = list((studies / "students").glob("*/demonstrations.safetensors"))
+    assert {load(path).trajectories for path in shown} >= {2}
+
+
 def test_a_dry_run_leaves_nothing_behind(tmp_path) -> None:
     result = study(tmp_path / "none", "performance", "reacher-easy", "cartpole-swingup", "--dry-run")
     assert not (tmp_path / "none").exists()
@@ -142,7 +182,7 @@ def test_a_dry_run_leaves_nothing_behind(tmp_path) -> None:
 
 
 def test_a_killed_study_goes_on(tmp_path) -> None:
-    arguments = ["study", "performance", "reacher-easy", "--recipe", "paper", "--steps", "8192", "--gears", "2,4"]
+    arguments = ["study", "performance", "reacher-easy", "--recipe", "paper", "--steps", "2304", "--gears", "2,4"]
     command = [sys.executable, "-m", "lowgear", *arguments, "--episodes", "1", "--seeds", "0", "--out", str(tmp_path)]
     first = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:

@@ -176,7 +176,7 @@ class _Display:
         if self._shown is not None:
             self.close()
         if self._bar is None:
-            self._bar = Progress(console=self._console, transient=True)
+            self._bar = Progress(console=self._console, transient=True, disable=not self._console.is_terminal)
             self._bar.start()
             self._task = self._bar.add_task(what, total=total)
         self._bar.update(self._task, description=what, completed=done, total=total)

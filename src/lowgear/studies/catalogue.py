@@ -8,7 +8,7 @@ from pathlib import Path
 from lowgear.errors import LowgearError
 from lowgear.provenance import provenance
 from lowgear.runtime import write_whole
-from lowgear.studies import ablations, performance, published, sizes, sweeps, table
+from lowgear.studies import ablations, distillation, performance, published, sizes, sweeps, table
 from lowgear.studies.lines import Line, overall
 from lowgear.studies.pool import Listeners, Pool
 from lowgear.studies.scoring import Progress
@@ -46,6 +46,18 @@ class Study:
 STUDIES = {
     "performance": Study(
         "Performance: small-only, large-only and asymmetric agents", performance.groups, tuple(published_tasks())
+    ),
+    "distillation": Study(
+        "Distillation: asymmetric agents against one policy of the same price",
+        distillation.groups,
+        then=distillation.compare,
+        later=distillation.LATER,
+    ),
+    "expert-data": Study(
+        "Imitation with more expert data",
+        distillation.groups,
+        then=distillation.expert_data,
+        later=distillation.LATER,
     ),
     "cost-term": Study("Ablation: with and without the cost term", ablations.cost_term),
     "shared-buffer": Study("Ablation: one buffer for all gears, and one for each", ablations.shared_buffer),

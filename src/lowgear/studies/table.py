@@ -12,11 +12,12 @@ from lowgear.studies.lines import Line, Overall
 
 Column = tuple[str, Callable[[Line], str]]
 EMPTY = ""
+RATE = 2  # scores nearer to zero are shown as success rates are
 
 
 def _number(value: float, like: float | None = None) -> str:
-    """One decimal place, or three for rates and small scores; as many as `like` would have."""
-    return f"{value:.1f}" if abs(value if like is None else like) >= 10 else f"{value:.3f}"
+    """One decimal place, or three for rates; as many as `like` would have."""
+    return f"{value:.1f}" if abs(value if like is None else like) >= RATE else f"{value:.3f}"
 
 
 def _percent(value: float) -> str:
@@ -68,7 +69,6 @@ NARROW: list[Column] = [
     ("large", lambda line: _percent(line.mean("large_share"))),
     ("saved", lambda line: _percent(line.mean("flops_reduction"))),
     ("paper", lambda line: EMPTY if line.paper.score is None else _number(line.paper.score[0])),
-    ("its best", lambda line: EMPTY if line.paper.best is None else _number(line.paper.best)),
 ]
 OVERALL = "Over {tasks} tasks, {seeds} seeds each, scaled so that random is 0 and large-only 1: "
 

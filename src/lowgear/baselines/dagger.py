@@ -1,0 +1,118 @@
+"""DAgger: the student acts, the teacher says what it would have done there, and the student learns from all of it.
+
+Ross et al., "A reduction of imitation learning and structured prediction to no-regret online learning" (AISTATS 2011).
+The paper has no such baseline. Cloning never shows a student the states that its own mistakes lead to; this does, for
+the same number of labelled steps. The teacher acts in the first round only (β of 1, then 0).
+
+The last student is fitted anew, by `clone` and with its settings, to all that was labelled, so that it differs from
+behaviour cloning in its data alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lowgear.baselines import clone
+from lowgear.baselines.clone import CloneSettings
+from lowgear.baselines.demonstrations import Demonstrations, Trajectory, of_trajectories
+from lowgear.baselines.record import CUTS, MakeEnv, Progress, cut, gear_of, origin_of, play, stacked
+from lowgear.baselines.student import Students
+from lowgear.errors import LowgearError
+from lowgear.runtime import Layers, Policy
+
+STARTS = 40  # stream of random numbers
+
+
+@dataclass(frozen=True)
+class DaggerSettings:
+    """How the labelled steps are spread."""
+
+    labels: int = 1250  # steps that the teacher labels for each student: the paper's 25 × 50 pairs
+    rounds: int = 5
+    episodes: int = 5  # that each student plays in a round; of each, an equal number of consecutive steps is labelled
+    clone: CloneSettings = clone.PAPER  # of every fit
+
+
+def at_equal_data(
+    demonstrations: Demonstrations, settings: CloneSettings = clone.PAPER, rounds: int = 5
+) -> DaggerSettings:
+    """As many labels, from as many episodes, as demonstrations hold pairs and trajectories."""
+    episodes = max(1, demonstrations.trajectories // rounds)
+    return DaggerSettings(len(demonstrations), rounds, episodes, settings)
+
+
+def fit(
+    teachers: Sequence[Policy],
+    make_env: MakeEnv,
+    units: int,
+    seeds: Sequence[int],
+    settings: DaggerSettings = DaggerSettings(),  # noqa: B008
+    progress: Progress | None = None,
+) -> tuple[Students, list[Demonstrations]]:
+    """Student p of width `units` is taught by `teachers[p]` with `seeds[p]`; also all that was labelled for each.
+
+    Labels are never more than the settings allow; fewer where the episodes are too short to hold them. `progress` is
+    told of every round. The history is that of the last fit, and `round_return`, (rounds, P), of whoever acted.
+    """
+    _check(teachers, seeds, settings)
+    layers = stacked([gear_of(teacher) for teacher in teachers])
+    origins = [origin_of(teacher, seed) for teacher, seed in zip(teachers, seeds, strict=True)]
+    kept: list[list[Trajectory]] = [[] for _ in seeds]
+    lesson = Lesson(layers, make_env, seeds, settings)
+    actors, returns, fitted = layers, [], None
+    for number in range(settings.rounds):
+        returns.append(_round(lesson, number, actors, kept))
+        data = [of_trajectories(origin, found) for origin, found in zip(origins, kept, strict=True)]
+        fitted = clone.fit(data, units, seeds, settings.clone)
+        actors = stacked([policy.weights.gears[0] for policy in fitted.policies])
+        if progress:
+            progress(1)
+    assert fitted is not None
+    policies = tuple(replace(p, header=replace(p.header, variant="dagger")) for p in fitted.policies)
+    return Students(policies, fitted.history | {"round_return": np.stack(returns)}), data
+
+
+class Lesson(NamedTuple):
+    """What stays the same from round to round."""
+
+    teachers: Layers
+    make_env: MakeEnv
+    seeds: Sequence[int]
+    settings: DaggerSettings
+
+
+def _round(lesson: Lesson, number: int, actors: Layers, kept: list[list[Trajectory]]) -> npt.NDArray[np.float32]:
+    """Play, and add the round's share of labelled steps to what is `kept` of each student; also the mean returns."""
+    settings = lesson.settings
+    env = lesson.make_env(len(lesson.seeds) * settings.episodes)
+    try:
+        starts = [(seed, STARTS, number) for seed in lesson.seeds]
+        played = play(actors, lesson.teachers, env, settings.episodes, starts)
+    finally:
+        env.close()
+    for seed, found, episodes in zip(lesson.seeds, kept, played, strict=True):
+        generator = np.random.default_rng((seed, CUTS, number))
+        left = settings.labels - sum(len(t.rewards) for t in found)
+        share = -(-left // (settings.rounds - number))
+        # The shortest come first, so that what they cannot fill goes to the longer ones.
+        for i, episode in enumerate(sorted(episodes, key=lambda e: len(e.rewards))):
+            length = -(-share // (settings.episodes - i))
+            if length:
+                found.append(cut(episode, length, generator))
+                share -= len(found[-1].rewards)
+    return np.array([np.mean([e.episode_return for e in episodes]) for episodes in played], np.float32)
+
+
+def _check(teachers: Sequence[Policy], seeds: Sequence[int], settings: DaggerSettings) -> None:
+    if not teachers or len(teachers) != len(seeds):
+        raise LowgearError(f"{len(teachers)} teachers for {len(seeds)} seeds: every student needs one of each")
+    if settings.rounds < 1 or settings.episodes < 1:
+        raise LowgearError(f"{settings.rounds} rounds of {settings.episodes} episodes: write 1 or more of each")
+    if settings.labels < settings.rounds * settings.episodes:
+        raise LowgearError(
+            f"{settings.labels} labels are not one for each of {settings.rounds} × {settings.episodes} episodes: "
+            "give more labels or fewer rounds"
+        )

@@ -1,0 +1,178 @@
+"""Expert data: state-action pairs of a teacher, trajectory after trajectory, and the file that keeps them.
+
+The file is safetensors, which any language reads without Lowgear and which can't run code. Its tensors are the arrays
+of `Demonstrations` under their own names; its metadata entry `lowgear-demonstrations` is `Origin` as JSON.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+from lowgear.errors import LowgearError
+from lowgear.runtime import write_whole
+
+FloatArray = npt.NDArray[np.float32]
+ENTRY = "lowgear-demonstrations"
+FORMAT = 1
+
+
+class Trajectory(NamedTuple):
+    """Consecutive steps of one episode, and how they ended."""
+
+    observations: FloatArray  # (L, obs)
+    actions: FloatArray  # (L, act), in [-1, 1]: what the teacher does there
+    rewards: FloatArray  # (L,)
+    last_observation: FloatArray  # (obs,): where the last action led
+    terminated: bool
+    truncated: bool  # neither, where the episode went on
+    episode_return: float  # of the whole episode it was cut from
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Which teacher on which task: all that a student's policy file must know."""
+
+    task: str
+    env_id: str
+    recipe: str
+    variant: str
+    seed: int  # the teacher's
+    steps: int  # it was trained for
+    units: int  # of its hidden layers
+    layout: tuple[tuple[str, int], ...]  # (key, size) in the order of the flat observation
+    action_low: tuple[float, ...]  # the space's own bounds, which [-1, 1] is scaled to
+    action_high: tuple[float, ...]
+    recorded_with_seed: int
+    format: int = FORMAT
+
+    @property
+    def obs_dim(self) -> int:
+        """Size of a flat observation."""
+        return sum(size for _, size in self.layout)
+
+    @property
+    def act_dim(self) -> int:
+        """Number of actions."""
+        return len(self.action_low)
+
+
+@dataclass(frozen=True)
+class Demonstrations:
+    """T trajectories of N pairs in all; trajectory i is rows `bounds[i]` to `bounds[i + 1]`."""
+
+    origin: Origin
+    observations: FloatArray  # (N, obs)
+    actions: FloatArray  # (N, act), in [-1, 1]
+    rewards: FloatArray  # (N,)
+    bounds: npt.NDArray[np.int64]  # (T + 1,)
+    last_observations: FloatArray  # (T, obs): where each trajectory's last action led
+    terminated: npt.NDArray[np.bool_]  # (T,): the trajectory ended with its episode, for real
+    truncated: npt.NDArray[np.bool_]  # (T,): or at the time limit
+    episode_returns: FloatArray  # (T,): of the whole episodes the trajectories were cut from
+
+    def __len__(self) -> int:
+        return len(self.observations)
+
+    @property
+    def trajectories(self) -> int:
+        """T."""
+        return len(self.bounds) - 1
+
+    @property
+    def teacher_return(self) -> float:
+        """Mean over the episodes played; of DAgger's data, over those of whoever acted."""
+        return float(self.episode_returns.mean(dtype=np.float64))
+
+    def save(self, path: str | Path) -> None:
+        """Write the file whole or not at all."""
+        tensors = {name: np.ascontiguousarray(getattr(self, name)) for name in _shapes(self.origin, 0, 0)}
+        write_whole(Path(path), to_bytes(tensors, {ENTRY: json.dumps(asdict(self.origin))}))
+
+
+def of_trajectories(origin: Origin, found: Sequence[Trajectory]) -> Demonstrations:
+    """Trajectories laid end to end."""
+    if not found:
+        raise LowgearError("there is no trajectory to learn from: record at least one")
+    return Demonstrations(
+        origin,
+        observations=np.concatenate([t.observations for t in found]),
+        actions=np.concatenate([t.actions for t in found]),
+        rewards=np.concatenate([t.rewards for t in found]),
+        bounds=np.cumsum([0, *(len(t.observations) for t in found)], dtype=np.int64),
+        last_observations=np.stack([t.last_observation for t in found]),
+        terminated=np.array([t.terminated for t in found], np.bool_),
+        truncated=np.array([t.truncated for t in found], np.bool_),
+        episode_returns=np.array([t.episode_return for t in found], np.float32),
+    )
+
+
+def load(path: str | Path) -> Demonstrations:
+    """Read a file that `save` wrote; a damaged or edited one is an error that names what is wrong."""
+    path = Path(path)
+    if not path.is_file():
+        raise LowgearError(f"{path}: no such file of demonstrations")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise LowgearError(f"{path} is not a whole safetensors file ({error}); record it again") from None
+    if ENTRY not in metadata:
+        raise LowgearError(f"{path} is a safetensors file but holds no demonstrations: it has no {ENTRY!r} entry")
+    origin = _parse(path, metadata[ENTRY])
+    _check(path, origin, tensors)
+    return Demonstrations(origin, **{name: tensors[name] for name in _shapes(origin, 0, 0)})
+
+
+def _shapes(origin: Origin, rows: int, trajectories: int) -> dict[str, tuple[type, tuple[int, ...]]]:
+    """Type and shape of every tensor of a file."""
+    return {
+        "observations": (np.float32, (rows, origin.obs_dim)),
+        "actions": (np.float32, (rows, origin.act_dim)),
+        "rewards": (np.float32, (rows,)),
+        "bounds": (np.int64, (trajectories + 1,)),
+        "last_observations": (np.float32, (trajectories, origin.obs_dim)),
+        "terminated": (np.bool_, (trajectories,)),
+        "truncated": (np.bool_, (trajectories,)),
+        "episode_returns": (np.float32, (trajectories,)),
+    }
+
+
+def _parse(path: Path, text: str) -> Origin:
+    try:
+        raw: dict[str, Any] = json.loads(text)
+        if raw.get("format") != FORMAT:
+            raise LowgearError(f"{path} has format {raw.get('format')} of demonstrations; this version reads {FORMAT}")
+        raw["layout"] = tuple((str(key), int(size)) for key, size in raw["layout"])
+        for key in ("action_low", "action_high"):
+            raw[key] = tuple(float(bound) for bound in raw[key])
+        for key in ("seed", "steps", "units", "recorded_with_seed"):
+            raw[key] = int(raw[key])
+        return Origin(**{field.name: raw[field.name] for field in fields(Origin)})
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise LowgearError(f"{path} has a damaged header ({error!r}); record it again") from None
+
+
+def _check(path: Path, origin: Origin, tensors: dict[str, Any]) -> None:
+    """Refuse arrays that do not belong together or hold what no teacher can have done."""
+    rows = len(tensors.get("observations", ()))
+    trajectories = len(tensors.get("terminated", ()))
+    for name, (kind, shape) in _shapes(origin, rows, trajectories).items():
+        tensor = tensors.get(name)
+        if tensor is None or tensor.dtype != kind or tensor.shape != shape:
+            got = "missing" if tensor is None else f"{tensor.dtype} {tensor.shape}"
+            raise LowgearError(f"{path}: {name} should be {np.dtype(kind)} {shape} but is {got}")
+        if kind is np.float32 and not np.isfinite(tensor).all():
+            raise LowgearError(f"{path}: {name} holds values that are not finite")
+    bounds = tensors["bounds"]
+    if not rows or bounds[0] != 0 or bounds[-1] != rows or (np.diff(bounds) < 1).any():
+        raise LowgearError(f"{path}: its bounds do not cut {rows} rows into trajectories")
+    if np.abs(tensors["actions"]).max() > 1:
+        raise LowgearError(f"{path}: its actions leave [-1, 1]")

@@ -1,0 +1,81 @@
+"""Plays students that draw their actions, and hands over what they did, batch by batch.
+
+Episodes go on from one batch to the next. Random numbers are a function of a student's seed and of how many steps it
+has taken, so a student does the same alone and in company.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lowgear.envs.protocol import BatchEnv
+from lowgear.runtime import LOG_STD_MAX, LOG_STD_MIN, Layers, mlp
+
+FloatArray = npt.NDArray[np.float32]
+STARTS = 52  # stream of random numbers
+
+
+class Rollout(NamedTuple):
+    """T steps in E environments of each of P students, (P, T, E, ...)."""
+
+    observation: FloatArray
+    raw: FloatArray  # the action before tanh
+    last_observation: FloatArray  # where the step led
+    terminated: FloatArray  # 1 or 0
+    over: FloatArray  # terminated or at a time limit
+
+
+class Generator:
+    """Holds the environments of P students."""
+
+    def __init__(self, env: BatchEnv, seeds: Sequence[int]) -> None:
+        self.env, self.seeds = env, seeds
+        self._shape = len(seeds), env.num_envs // len(seeds)
+        words = [np.random.SeedSequence((seed, STARTS)).generate_state(self._shape[1]) >> 1 for seed in seeds]
+        self._observation = env.reset([int(word) for part in words for word in part]).reshape(*self._shape, -1)
+        self._returns = np.zeros(self._shape)
+        self._steps = 0  # taken by each student
+
+    def collect(self, actors: Layers, steps: int) -> tuple[Rollout, FloatArray]:
+        """`steps` steps in every environment; also the mean return (P,) of the episodes that ended, or NaN."""
+        population, environments = self._shape
+        spec = self.env.spec
+        shape = (population, steps, environments)
+        rollout = Rollout(
+            observation=np.empty((*shape, spec.obs_dim), np.float32),
+            raw=self._noise(steps),
+            last_observation=np.empty((*shape, spec.obs_dim), np.float32),
+            terminated=np.empty(shape, np.float32),
+            over=np.empty(shape, np.float32),
+        )
+        ended_sum, ended_count = np.zeros(population), np.zeros(population)
+        for k in range(steps):
+            head = mlp(actors, self._observation, "tanh")
+            mean, log_std = head[..., : spec.act_dim], head[..., spec.act_dim :]
+            rollout.raw[:, k] = mean + np.exp(np.clip(log_std, LOG_STD_MIN, LOG_STD_MAX)) * rollout.raw[:, k]
+            step = self.env.step(np.tanh(rollout.raw[:, k]).reshape(self.env.num_envs, -1))
+            over = (step.terminated | step.truncated).reshape(self._shape)
+            rollout.observation[:, k] = self._observation
+            rollout.last_observation[:, k] = step.last_observation.reshape(*self._shape, -1)
+            rollout.terminated[:, k] = step.terminated.reshape(self._shape)
+            rollout.over[:, k] = over
+            self._returns += step.reward.reshape(self._shape)
+            ended_sum += (self._returns * over).sum(axis=1)
+            ended_count += over.sum(axis=1)
+            self._returns[over] = 0
+            self._observation = step.observation.reshape(*self._shape, -1)
+        self._steps += steps * environments
+        returns = np.full(population, np.nan, np.float32)
+        np.divide(ended_sum, ended_count, out=returns, where=ended_count > 0, casting="same_kind")
+        return rollout, returns
+
+    def _noise(self, steps: int) -> FloatArray:
+        """Standard normal draws (P, steps, E, act), each student's from a generator of its own."""
+        _, environments = self._shape
+        draws = (steps, environments, self.env.spec.act_dim)
+        generators = [
+            np.random.Generator(np.random.Philox(key=np.array([seed, self._steps], np.uint64))) for seed in self.seeds
+        ]
+        return np.stack([generator.standard_normal(draws, np.float32) for generator in generators])
