@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow test-peers check format bench lock clean
+.PHONY: install demo test test-slow test-peers check format bench bench-peers lock clean
 
 install: .venv/installed
 
@@ -23,12 +23,20 @@ test: install  ## the default suite, under ten minutes on two cores
 test-slow: install  ## proofs that take minutes: sampling, learning
 	$(BIN)/python -m pytest -m slow
 
-test-peers: install  ## with Stable-Baselines3, in an environment of its own
+.venv-peers/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	.venv-peers/bin/python -m pip install --quiet torch==2.13.0
-	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt 'stable-baselines3>=2.7'
+	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt \
+		'stable-baselines3>=2.7' 'sbx-rl>=0.20' 'rltools[mkl]==2.2.1'
+	@touch $@
+
+test-peers: .venv-peers/installed  ## with Stable-Baselines3, in an environment of its own
 	.venv-peers/bin/python -m pytest -m peers
+
+bench-peers: .venv-peers/installed  ## the work of one asymmetric agent by Stable-Baselines3, SBX, RLtools and Lowgear
+	.venv-peers/bin/python benchmarks/peers.py --gears 8,64
+	.venv-peers/bin/python benchmarks/peers.py --gears 64,256
 
 check: install  ## format, lint, types, tests
 	$(BIN)/ruff format --check .
