@@ -132,7 +132,9 @@ def test_sizes_prints_its_reasoning(studies, monkeypatch) -> None:
     result = study(studies, "sizes", "reacher-easy")
     assert [row["agents"] for row in rows(studies, "sizes")] == ["2 units", "8 units", "12 units"]
     assert "the criterion, 12 units, scores" in result.stdout
-    assert "the criterion" in (studies / "sizes" / "table.md").read_text()
+    page = (studies / "sizes" / "table.md").read_text()
+    assert "the criterion" in page
+    assert "| saved |" not in page
 
 
 def test_distillation_teaches_students_of_the_width_that_asymmetric_agents_pay_for(studies, performance) -> None:  # noqa: ARG001

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from lowgear.report.labels import Box, FloatArray, Label, disc, leader, place, samples
-from lowgear.report.looks import LOOKS, PAY_NOTHING, Look
+from lowgear.report.looks import PAY_NOTHING, Look, look_of
 from lowgear.report.scores import Mean, MeanLine, Score, agent_lines
 
 SAME_PLACE = 6.0  # points: settings of a dial whose means lie closer share a label
@@ -23,7 +23,7 @@ XY = tuple[float, float]
 def label_coefficients(axes: Axes, scores: Sequence[Score], lines: Sequence[MeanLine]) -> None:
     """Label every mean of the variants that pay, in a figure whose layout is settled at 72 dots per inch."""
     named = [
-        (LOOKS[line.variant], means)
+        (look_of(line.variant), means)
         for line in lines
         if line.variant not in PAY_NOTHING
         for means in _places(axes, line)
@@ -75,7 +75,7 @@ def _drawn(axes: Axes, scores: Sequence[Score], lines: Sequence[MeanLine]) -> Fl
     for line in lines:
         means = [_at(axes, mean) for mean in line.means]
         for mean in means:
-            rows += disc(mean, LOOKS[line.variant].size / 2, ON_MEAN)
+            rows += disc(mean, look_of(line.variant).size / 2, ON_MEAN)
         if line.dial:
             rows += samples(means, ON_MEAN_LINE)
         if line.variant == "large-only":

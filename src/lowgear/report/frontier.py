@@ -4,67 +4,42 @@ Comes in: the object that `lowgear evaluate --json` prints. A dial agent is a th
 agents a bold one; agents of one coefficient are markers. Needs Matplotlib, the extra `report`.
 """
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from lowgear.report.coefficients import label_coefficients
-from lowgear.report.looks import LOOKS, Look
+from lowgear.report.looks import Look, look_of, place
+from lowgear.report.pictures import GREY, keep, new_figure
 from lowgear.report.scores import Mean, MeanLine, Score, agent_lines, large_flops, mean_lines, read
-from lowgear.runtime import write_whole
 
 SIZE_INCHES = (6.5, 4.2)
-LAYOUT_DPI = 72  # a pixel is a point, as `labels` counts
-PNG_DPI = 200
 LOG_FROM = 5.0  # ratio of the dearest agent's FLOPs to the cheapest's
 ROOM = 0.05  # left free at both ends of a log scale, as a share of it
 LONG_NAME = 28  # letters of a task's name that fit beside the facts
 NAMES = 12  # agents named in a note
 REACH = 1.25  # how far beyond the outermost agents a log scale follows their bars
-GREY = "#555555"
 DASHES = (0, (5, 3))
-STYLE: dict[str, Any] = {
-    "font.size": 8,
-    "axes.labelsize": 9,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.right": False,
-    "axes.ymargin": 0.08,
-    "grid.color": "#e4e4e4",
-    "grid.linewidth": 0.6,
-    "figure.constrained_layout.h_pad": 0.03,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "lowgear",
-}
 
 
 def draw(report: dict[str, Any], directory: Path) -> list[Path]:
     """Draw the report into `directory`; both pictures are ready before either is written."""
-    with style.context(["default", STYLE]):
-        figure = _figure(report)
-        pictures = {directory / f"frontier.{kind}": _render(figure, kind) for kind in ("svg", "png")}
-    for path, data in pictures.items():
-        write_whole(path, data)
-    return list(pictures)
+    return keep(lambda: _figure(report), directory, "frontier")
 
 
 def _figure(report: dict[str, Any]) -> Figure:
     scores = read(report["agents"], report["episodes"])
     finite = [score for score in scores if score.finite]
-    lines = sorted(mean_lines(finite), key=lambda line: list(LOOKS).index(line.variant))
-    figure = Figure(figsize=SIZE_INCHES, dpi=LAYOUT_DPI, layout="constrained")
-    FigureCanvasAgg(figure)
+    lines = sorted(mean_lines(finite), key=lambda line: place(line.variant))
+    figure = new_figure(*SIZE_INCHES)
     axes = figure.add_subplot()
     for line in lines:
         draw_line = _draw_dial if line.dial else _draw_points
@@ -80,15 +55,9 @@ def _figure(report: dict[str, Any]) -> Figure:
     return figure
 
 
-def _render(figure: Figure, kind: str) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=PNG_DPI, metadata={"Date": None} if kind == "svg" else None)
-    return buffer.getvalue()
-
-
 def _draw_dial(axes: Axes, line: MeanLine, scores: Sequence[Score]) -> None:
     """Each dial agent of a variant with its intervals, and their mean."""
-    look, agents = LOOKS[line.variant], agent_lines(scores, line.variant)
+    look, agents = look_of(line.variant), agent_lines(scores, line.variant)
     alone = len(agents) == 1
     for agent in agents:
         flops, score = [s.flops for s in agent], [s.score for s in agent]
@@ -109,7 +78,7 @@ def _draw_dial(axes: Axes, line: MeanLine, scores: Sequence[Score]) -> None:
 
 def _draw_points(axes: Axes, line: MeanLine, scores: Sequence[Score]) -> None:
     """Each agent of one coefficient, and their means."""
-    look = LOOKS[line.variant]
+    look = look_of(line.variant)
     if line.agents > 1:
         each = [s for s in scores if s.variant == line.variant and not s.dial]
         axes.plot(
@@ -135,7 +104,7 @@ def _legend(figure: Figure, axes: Axes, lines: Sequence[MeanLine]) -> None:
         dashes: Any = "-" if line.dial else DASHES if line.variant == "large-only" else "none"
         name = f"{line.variant} (dial)" if line.dial else line.variant
         handles.append(
-            Line2D([], [], ls=dashes, lw=1.8 if line.dial else 0.9, label=name, **_mark(LOOKS[line.variant]))
+            Line2D([], [], ls=dashes, lw=1.8 if line.dial else 0.9, label=name, **_mark(look_of(line.variant)))
         )
     below = axes.transAxes + ScaledTranslation(0, -30 / 72, figure.dpi_scale_trans)
     axes.legend(

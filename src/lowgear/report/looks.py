@@ -1,4 +1,4 @@
-"""What each variant looks like in a picture: a colour and a marker of its own."""
+"""What each variant and each gear looks like in a picture: a colour of its own, and a marker."""
 
 from typing import NamedTuple
 
@@ -19,4 +19,26 @@ LOOKS = {
     "small-only": Look("#009E73", "v", 7.0),
     "large-only": Look("#000000", "^", 7.0),
 }
+UNKNOWN = Look("#777777", "X", 6.0)
 PAY_NOTHING = ("no-cost", "small-only", "large-only")
+GEARS = ("#56B4E9", "#E69F00", "#D55E00")  # cheap, between, dear: also lighter to darker in print
+
+
+def look_of(variant: str) -> Look:
+    """How a variant is drawn; one of another version of Lowgear is grey."""
+    return LOOKS.get(variant, UNKNOWN)
+
+
+def place(variant: str) -> int:
+    """Where a variant stands among the others, those of other versions last."""
+    return list(LOOKS).index(variant) if variant in LOOKS else len(LOOKS)
+
+
+def gear_colour(gear: int, gears: int) -> str:
+    """Of one gear among so many."""
+    return GEARS[0] if gear == 0 else GEARS[2] if gear == gears - 1 else GEARS[1]
+
+
+def gear_name(gear: int, gears: int) -> str:
+    """What a person calls it."""
+    return "small gear" if gear == 0 else "large gear" if gear == gears - 1 else f"gear {gear}"

@@ -74,8 +74,10 @@ OVERALL = "Over {tasks} tasks, {seeds} seeds each, scaled so that random is 0 an
 
 
 def _used(lines: Sequence[Line], columns: Sequence[Column] = COLUMNS) -> list[Column]:
-    """Columns that say something."""
-    return [column for column in columns if any(column[1](line) for line in lines)]
+    """Columns that say something: policies of one width alone have no gears to share and nothing to save."""
+    alone = all(line.mean("large_share") == 1 for line in lines)
+    said = [column for column in columns if any(column[1](line) for line in lines)]
+    return [column for column in said if not (alone and column[0] in ("large", "saved"))]
 
 
 def terminal(lines: Sequence[Line]) -> list[Table]:

@@ -1,0 +1,171 @@
+"""`lowgear report` as a person runs it, on whole runs, poor ones and none."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lowgear.report.assemble import Wish, assemble
+
+from .runs import evaluate, make_run, row
+
+QUICK = Wish(episodes=0, video=False, setting=None)
+
+
+def data(page: Path) -> dict[str, Any]:
+    start = '<script id="data" type="application/json">'
+    found: dict[str, Any] = json.loads(page.read_text().split(start)[1].split("</script>")[0])
+    return found
+
+
+def build(path: Path, wish: Wish = QUICK) -> tuple[dict[str, Any], list[str], list[str]]:
+    written, notices = assemble([path], None, wish, lambda _: None)
+    assert all(one.is_file() for one in written)
+    return data(written[0])["runs"][0], [one.name for one in written], notices
+
+
+def test_everything_that_a_whole_run_gives(tmp_path: Path) -> None:
+    run, names, notices = build(evaluate(make_run(tmp_path / "run")), Wish(3, True, None))
+    figures = ["timeline", "scatter", "frontier", "coefficients", "curves"]
+    assert names[0] == "index.html"
+    assert set(names) >= {f"{name}.{kind}" for name in figures for kind in ("svg", "png")}
+    assert set(names) >= {"summary.md", "settings.csv", "episodes.csv"}
+    assert notices == []
+    assert [play["label"] for play in run["plays"]][-2:] == ["small-only", "large-only"]
+    assert [group["label"].split()[0] for group in run["clouds"]["groups"]].count("asymmetric") == 2
+    assert len(run["clouds"]["groups"][0]["dots"]) == 3
+    assert (tmp_path / "run" / "report" / "episode.webp").is_file()
+
+
+def test_without_an_evaluation_the_rest_is_there(tmp_path: Path) -> None:
+    run, names, notices = build(make_run(tmp_path / "run"))
+    assert run["summary"] == []
+    assert run["frontier"] is None
+    assert len(run["plays"]) == 5  # three settings of the dial and the baselines
+    assert "timeline.svg" in names
+    assert "frontier.svg" not in names
+    assert any("lowgear evaluate" in text for text in run["notices"])
+    assert any("--frontier 7" in text for text in notices)
+
+
+def test_a_run_with_one_agent(tmp_path: Path) -> None:
+    one = make_run(tmp_path / "run", variants=("large-only",), seeds=(0,))
+    run, names, _ = build(evaluate(one, [row(0, "large-only", 0.0, 90.0, 1.0)]))
+    assert [line["setting"]["seeds"] for line in run["summary"]] == [1]
+    assert len(run["plays"]) == 1
+    assert run["curves"]["lines"][0]["low"] == run["curves"]["lines"][0]["high"]
+    assert "frontier.svg" in names
+
+
+def test_a_score_that_is_nan_is_left_out_and_said(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run")
+    agents = [row(0, "asymmetric", 0.0001, math.nan, 0.5), row(1, "asymmetric", 0.0001, 80.0, 0.5)]
+    run, _, _ = build(evaluate(path, agents))
+    assert any("1 of 2 scores are not finite" in text for text in run["notices"])
+    assert run["summary"][0]["setting"]["mean"] == 80.0
+
+
+def test_a_variant_of_another_version_is_drawn_too(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", variants=("asymmetric",))
+    agents = [row(0, "asymmetric", 0.0001, 80.0, 0.5), row(1, "fixed-coefficient", 0.0001, 70.0, 0.4)]
+    run, _, _ = build(evaluate(path, agents))
+    assert [line["setting"]["variant"] for line in run["summary"]] == ["asymmetric", "fixed-coefficient"]
+
+
+def test_nothing_but_nan(tmp_path: Path) -> None:
+    path = evaluate(make_run(tmp_path / "run"), [row(0, "asymmetric", 0.0001, math.nan, math.nan)])
+    run, _, _ = build(path)
+    assert run["summary"] == []
+    assert any("1 of 1 scores are not finite" in text for text in run["notices"])
+
+
+def test_without_policies_there_is_no_episode(tmp_path: Path) -> None:
+    path = evaluate(make_run(tmp_path / "run"))
+    for policy in (path / "policies").iterdir():
+        policy.unlink()
+    run, names, _ = build(path, Wish(5, True, None))
+    assert run["plays"] == []
+    assert run["clouds"]["groups"] == []
+    assert "frontier.svg" in names
+    assert "timeline.svg" not in names
+    assert any("no episode" in text for text in run["notices"])
+
+
+def test_the_setting_asked_for_is_shown_first(tmp_path: Path) -> None:
+    run, _, _ = build(evaluate(make_run(tmp_path / "run")), Wish(0, False, 0.0002))
+    (first,) = [play for play in run["plays"] if play["first"]]
+    assert first["coefficient"] == 0.0002
+
+
+def command(*options: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "lowgear", "report", *options], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "name one run directory or more"),
+        (["nowhere"], "nowhere: no such directory"),
+        (["."], "is not a run"),
+        (["run", "--episodes", "-1"], "--episodes -1: write 0 or more"),
+        (["run", "--setting", "5", "--episodes", "0"], "cost coefficient 5 is outside"),
+        (["run", "--out", "file/below", "--no-video"], "could not make"),
+    ],
+)
+def test_wrong_ways_end_in_one_line(
+    options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path / "run", seeds=(0,), variants=("asymmetric",))
+    (tmp_path / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    done = command(*options)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    line = done.stderr.strip().splitlines()[-1]
+    assert line.startswith("lowgear: error:")
+    assert said in line
+
+
+def test_without_matplotlib_the_extra_is_named(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        f"sys.argv = ['lowgear', 'report', {str(tmp_path)!r}]\nfrom lowgear.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install 'lowgear[report]'" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_trained_run_with_frames_of_dm_control(tmp_path: Path) -> None:
+    """The whole way on the real thing: train, evaluate, report, look."""
+    from .browser import CHROMIUM, chromium
+
+    run = str(tmp_path / "run")
+    train = ["train", "cartpole-swingup", "--steps", "8000", "--variants", "asymmetric,large-only", "--out", run]
+    for options in (train, ["evaluate", run, "--frontier", "3", "--episodes", "4"], ["report", run, "--episodes", "4"]):
+        subprocess.run([sys.executable, "-m", "lowgear", *options], check=True)
+    page = tmp_path / "run" / "report" / "index.html"
+    play = data(page)["runs"][0]["plays"][0]
+    if play["frames"] is None:
+        pytest.skip(f"no frames here: {data(page)['runs'][0]['notices']}")
+    assert play["stage"] == "cartpole-swingup of dm_control"
+    assert play["frames"]["count"] == 100
+    if CHROMIUM is None:
+        pytest.skip("no chromium: on Debian `apt-get install chromium`")
+    with chromium() as browser:
+        browser.size(1440, 900)
+        browser.open(page)
+        browser.until(
+            "document.querySelector('.screen canvas').getContext('2d').getImageData(200, 200, 1, 1).data[3] > 0"
+        )
+        row = json.loads((tmp_path / "run" / "evaluation.json").read_text())["agents"][-1]
+        shown = browser.run("document.querySelector('table.summary').innerText")
+        assert f"{row['return_mean']:.{0 if row['return_mean'] >= 100 else 1}f}" in shown
+        assert browser.errors == []
