@@ -43,7 +43,7 @@ class CloneSettings:
 
 PAPER = CloneSettings()
 # A number of updates, because the paper's epochs over 25 × 50 pairs are too few to learn anything (docs/baselines.md).
-MODERN = CloneSettings(learning_rate=1e-3, updates=10_000, held_out=0.1, anneal=True)
+MODERN = CloneSettings(learning_rate=1e-3, updates=20_000, held_out=0.1, anneal=True)
 
 
 class Fit(NamedTuple):
@@ -54,7 +54,7 @@ class Fit(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """D sets of demonstrations, padded to the longest."""
+    """D sets of demonstrations, padded to the same length."""
 
     observations: jax.Array  # (D, N, obs)
     actions: jax.Array  # (D, N, act)
@@ -66,8 +66,11 @@ def fit(
     seeds: Sequence[int],
     settings: CloneSettings = PAPER,
     progress: Progress | None = None,
+    room: int = 0,
 ) -> Students:
     """Student p of width `units` learns from `demonstrations[p]` with `seeds[p]`; `progress` is told of every epoch.
+
+    Fits with the same `room`, a number of pairs that none of them exceeds, share one compiled program.
 
     The history holds `training_loss` and `validation_loss`, (epochs, P): NaN where a student has no held-out
     trajectories, or after its last epoch. A student's numbers do not depend on who else is fitted beside it.
@@ -75,16 +78,17 @@ def fit(
     student.check(demonstrations, units, seeds)
     _check(settings, demonstrations)
     keep_compiled_programs()
-    pairs, which = _pairs(demonstrations)
+    room = max(room, *(len(d) for d in demonstrations), 1)
+    pairs, which = _pairs(demonstrations, room)
     splits = [_split(d, seed, settings.held_out) for d, seed in zip(demonstrations, seeds, strict=True)]
     epochs = np.array([epochs_for(settings, len(rows)) for rows, _ in splits])
     networks = student.init(seeds, demonstrations[0].origin, units)
     state = Fit(networks, jax.vmap(ADAM.init)(networks))
-    held = _padded([rows for _, rows in splits], settings.batch)
+    held = _padded([rows for _, rows in splits], settings.batch, room)
     history: list[tuple[npt.NDArray[np.float32], ...]] = []
     for number in range(epochs.max()):
         orders = [_order(rows, seed, number) for (rows, _), seed in zip(splits, seeds, strict=True)]
-        rows, weights = _padded(orders, settings.batch)
+        rows, weights = _padded(orders, settings.batch, room)
         weights[number >= epochs] = 0
         state, training = epoch(state, pairs, which, (rows, weights), _rates(settings, number, epochs))
         validation = validate(state.network, pairs, which, held)
@@ -101,6 +105,12 @@ def fit(
 def epochs_for(settings: CloneSettings, rows: int) -> int:
     """How often so many rows are gone through."""
     return settings.epochs if settings.updates is None else -(-settings.updates // -(-rows // settings.batch))
+
+
+def epochs_of(demonstrations: Sequence[Demonstrations], seeds: Sequence[int], settings: CloneSettings) -> int:
+    """How many epochs a `fit` takes, and tells of: those of the student that takes the most."""
+    splits = [_split(d, seed, settings.held_out) for d, seed in zip(demonstrations, seeds, strict=True)]
+    return max(epochs_for(settings, len(rows)) for rows, _ in splits)
 
 
 def loss(network: Mlp, observations: jax.Array, actions: jax.Array, weights: jax.Array) -> jax.Array:
@@ -123,17 +133,19 @@ def update(
 @jax.jit
 def epoch(state: Fit, pairs: Pairs, which: jax.Array, batches: Batches, rates: jax.Array) -> tuple[Fit, jax.Array]:
     """Every batch once, for all students, each with its own learning rate (P,); also the mean losses (P,)."""
+    rows, weights = (jnp.asarray(part) for part in batches)
 
-    def one(fit: Fit, which: jax.Array, batches: Batches, rate: jax.Array) -> tuple[Fit, jax.Array]:
-        def step(fit: Fit, batch: Batches) -> tuple[Fit, jax.Array]:
-            rows, weights = batch
-            return update(fit, pairs.observations[which, rows], pairs.actions[which, rows], weights, rate)
+    def one(fit: Fit, which: jax.Array, rows: jax.Array, weights: jax.Array, rate: jax.Array) -> tuple[Fit, jax.Array]:
+        return update(fit, pairs.observations[which, rows], pairs.actions[which, rows], weights, rate)
 
-        fit, losses = jax.lax.scan(step, fit, batches)
-        counts = batches[1].sum(axis=1)
-        return fit, (losses * counts).sum() / jnp.maximum(counts.sum(), 1)
+    def step(i: jax.Array, carry: tuple[Fit, jax.Array]) -> tuple[Fit, jax.Array]:
+        fit, losses = jax.vmap(one)(carry[0], which, rows[:, i], weights[:, i], rates)
+        return fit, carry[1] + losses * weights[:, i].sum(axis=1)
 
-    return jax.vmap(one)(state, which, batches, rates)
+    # As many steps as there are batches that count, not as there is room for: one program serves fits of any length.
+    count = (weights.sum(axis=(0, 2)) > 0).sum()
+    fit, total = jax.lax.fori_loop(0, count, step, (state, jnp.zeros(len(rows), jnp.float32)))
+    return fit, total / jnp.maximum(weights.sum(axis=(1, 2)), 1)
 
 
 @jax.jit
@@ -148,14 +160,13 @@ def validate(networks: Mlp, pairs: Pairs, which: jax.Array, batches: Batches) ->
     return jax.vmap(one)(networks, which, batches)
 
 
-def _pairs(demonstrations: Sequence[Demonstrations]) -> tuple[Pairs, jax.Array]:
+def _pairs(demonstrations: Sequence[Demonstrations], room: int) -> tuple[Pairs, jax.Array]:
     """Every different set once, and which one each student has."""
     different = {id(d): d for d in demonstrations}
-    longest = max(len(d) for d in demonstrations)
 
     def padded(name: str) -> jax.Array:
         arrays = [getattr(d, name) for d in different.values()]
-        return jnp.asarray(np.stack([np.pad(a, ((0, longest - len(a)), (0, 0))) for a in arrays]))
+        return jnp.asarray(np.stack([np.pad(a, ((0, room - len(a)), (0, 0))) for a in arrays]))
 
     which = [list(different).index(id(d)) for d in demonstrations]
     return Pairs(padded("observations"), padded("actions")), jnp.asarray(which, jnp.int32)
@@ -177,9 +188,9 @@ def _order(rows: npt.NDArray[np.int64], seed: int, number: int) -> npt.NDArray[n
     return np.random.default_rng((seed, ORDERS, number)).permutation(rows)
 
 
-def _padded(rows: Sequence[npt.NDArray[np.int64]], batch: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Rows of P students in equal numbers of batches, with weights."""
-    batches = max(1, *(-(-len(r) // batch) for r in rows), 1)
+def _padded(rows: Sequence[npt.NDArray[np.int64]], batch: int, room: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Rows of P students in equal numbers of batches, enough for `room` rows, with weights."""
+    batches = -(-room // batch)
     found = np.zeros((len(rows), batches * batch), np.int32)
     weights = np.zeros_like(found, np.float32)
     for p, r in enumerate(rows):

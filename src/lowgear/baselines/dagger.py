@@ -18,9 +18,10 @@ import numpy.typing as npt
 from lowgear.baselines import clone
 from lowgear.baselines.clone import CloneSettings
 from lowgear.baselines.demonstrations import Demonstrations, Trajectory, of_trajectories
-from lowgear.baselines.record import CUTS, MakeEnv, Progress, cut, gear_of, origin_of, play, stacked
+from lowgear.baselines.record import CUTS, MakeEnv, Progress, beginning, cut, gear_of, origin_of, play, stacked
 from lowgear.baselines.student import Students
 from lowgear.errors import LowgearError
+from lowgear.evaluate import slots_for
 from lowgear.runtime import Layers, Policy
 
 STARTS = 40  # stream of random numbers
@@ -32,16 +33,20 @@ class DaggerSettings:
 
     labels: int = 1250  # steps that the teacher labels for each student: the paper's 25 × 50 pairs
     rounds: int = 5
-    episodes: int = 5  # that each student plays in a round; of each, an equal number of consecutive steps is labelled
+    episodes: int = 5  # that each student plays in a round, with an equal share of its labels for each
+    length: int | None = 50  # labels so many consecutive steps from a random place; None: from the episode's start
     clone: CloneSettings = clone.PAPER  # of every fit
 
 
 def at_equal_data(
     demonstrations: Demonstrations, settings: CloneSettings = clone.PAPER, rounds: int = 5
 ) -> DaggerSettings:
-    """As many labels, from as many episodes, as demonstrations hold pairs and trajectories."""
-    episodes = max(1, demonstrations.trajectories // rounds)
-    return DaggerSettings(len(demonstrations), rounds, episodes, settings)
+    """As many labels as demonstrations hold pairs, from about as many episodes, whole ones or parts as theirs are."""
+    # Two episodes at least: one of them may be held out.
+    episodes = max(2, demonstrations.trajectories // rounds)
+    whole = bool((demonstrations.terminated | demonstrations.truncated).all())
+    length = None if whole else int(np.diff(demonstrations.bounds).max())
+    return DaggerSettings(len(demonstrations), rounds, episodes, length, settings)
 
 
 def fit(
@@ -66,7 +71,7 @@ def fit(
     for number in range(settings.rounds):
         returns.append(_round(lesson, number, actors, kept))
         data = [of_trajectories(origin, found) for origin, found in zip(origins, kept, strict=True)]
-        fitted = clone.fit(data, units, seeds, settings.clone)
+        fitted = clone.fit(data, units, seeds, settings.clone, room=settings.labels)
         actors = stacked([policy.weights.gears[0] for policy in fitted.policies])
         if progress:
             progress(1)
@@ -87,7 +92,8 @@ class Lesson(NamedTuple):
 def _round(lesson: Lesson, number: int, actors: Layers, kept: list[list[Trajectory]]) -> npt.NDArray[np.float32]:
     """Play, and add the round's share of labelled steps to what is `kept` of each student; also the mean returns."""
     settings = lesson.settings
-    env = lesson.make_env(len(lesson.seeds) * settings.episodes)
+    population = len(lesson.seeds)
+    env = lesson.make_env(population * slots_for(population, settings.episodes))
     try:
         starts = [(seed, STARTS, number) for seed in lesson.seeds]
         played = play(actors, lesson.teachers, env, settings.episodes, starts)
@@ -99,9 +105,10 @@ def _round(lesson: Lesson, number: int, actors: Layers, kept: list[list[Trajecto
         share = -(-left // (settings.rounds - number))
         # The shortest come first, so that what they cannot fill goes to the longer ones.
         for i, episode in enumerate(sorted(episodes, key=lambda e: len(e.rewards))):
-            length = -(-share // (settings.episodes - i))
-            if length:
-                found.append(cut(episode, length, generator))
+            part = cut(episode, settings.length, generator)
+            limit = -(-share // (settings.episodes - i))
+            if limit:
+                found.append(part if len(part.rewards) <= limit else beginning(part, limit))
                 share -= len(found[-1].rewards)
     return np.array([np.mean([e.episode_return for e in episodes]) for episodes in played], np.float32)
 
@@ -111,6 +118,8 @@ def _check(teachers: Sequence[Policy], seeds: Sequence[int], settings: DaggerSet
         raise LowgearError(f"{len(teachers)} teachers for {len(seeds)} seeds: every student needs one of each")
     if settings.rounds < 1 or settings.episodes < 1:
         raise LowgearError(f"{settings.rounds} rounds of {settings.episodes} episodes: write 1 or more of each")
+    if settings.episodes < 2 and settings.clone.held_out:
+        raise LowgearError("one episode a round cannot be held out and learned from: play two, or set held_out to 0")
     if settings.labels < settings.rounds * settings.episodes:
         raise LowgearError(
             f"{settings.labels} labels are not one for each of {settings.rounds} × {settings.episodes} episodes: "

@@ -7,7 +7,7 @@ limits are bootstrapped through, and the student is a gear's squashed Gaussian.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -38,12 +38,17 @@ class GailSettings:
     steps: int = 4_000_000  # that each student takes
     batch_steps: int = 1024  # between updates of the policy
     environments: int = 8  # of each student, that share a batch evenly
-    policy_updates: int = 3  # to one of the adversary, which learns from the last of these batches
+    policy_updates: int = 3  # before the adversary has its turn, which learns from the last of these batches
+    adversary_updates: int = 1  # in a turn
     adversary_units: int = 100  # of its two hidden layers
     adversary_entropy: float = 1e-3
     adversary_rate: float = 3e-4  # Adam's
     value_units: int = 64
     trpo: TrpoSettings = TrpoSettings()  # noqa: RUF009
+
+
+# The adversary keeps pace with the policy, which outruns the paper's (docs/baselines.md).
+MODERN = GailSettings(policy_updates=1, adversary_updates=5, adversary_rate=1e-3)
 
 
 class GailState(NamedTuple):
@@ -79,7 +84,8 @@ def fit(
     keep_compiled_programs()
     pairs = _pairs(demonstrations)
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-    state = init(keys, pairs, units, settings)
+    program = replace(settings, steps=0)  # compiled once for trainings of any length
+    state = init(keys, pairs, units, program)
     numbers = jnp.asarray(seeds, jnp.uint32)
     batches = -(-settings.steps // settings.batch_steps)
     history: list[dict[str, npt.NDArray[np.float32]]] = []
@@ -90,10 +96,10 @@ def fit(
             layers = student.layers_of(state.generator.actor)
             rollout, returns = generator.collect(layers, settings.batch_steps // settings.environments)
             time = jnp.asarray(number, jnp.uint32)
-            state, metrics = improve(state, rollout, numbers, time, settings)
+            state, metrics = improve(state, rollout, numbers, time, program)
             if (number + 1) % settings.policy_updates == 0:
-                state, judged = oppose(state, rollout, pairs, (numbers, time), settings)
-                metrics = metrics | judged
+                state, judged = oppose(state, rollout, pairs, (numbers, time), program)
+                metrics |= judged
             history.append({"episode_return": returns} | {name: np.array(value) for name, value in metrics.items()})
             if progress:
                 progress(settings.batch_steps)
@@ -160,22 +166,22 @@ def _improve(
 def oppose(
     state: GailState, rollout: Rollout, pairs: Pairs, chance: tuple[jax.Array, jax.Array], settings: GailSettings
 ) -> tuple[GailState, Metrics]:
-    """One update of every adversary on a batch of its student's pairs and as many of the teacher's.
+    """A turn of every adversary, on its student's pairs and each time as many others of the teacher's.
 
     `chance` is the seeds (P,) and the time that the teacher's pairs are drawn for.
     """
 
     def one(state: GailState, rollout: Rollout, pairs: Pairs, seed: jax.Array) -> tuple[GailState, Metrics]:
-        share = noise.uniform(seed, TEACHER_ROWS, chance[1], settings.batch_steps)
+        mine = (_flat(rollout.observation), jnp.tanh(_flat(rollout.raw)))
+        share = noise.uniform(seed, TEACHER_ROWS, chance[1], settings.adversary_updates * settings.batch_steps)
         rows = jnp.minimum((share * pairs.rows).astype(jnp.int32), pairs.rows - 1)
-        judge, metrics = adversary.update(
-            state.adversary,
-            (_flat(rollout.observation), jnp.tanh(_flat(rollout.raw))),
-            (pairs.observations[rows], pairs.actions[rows]),
-            settings.adversary_rate,
-            settings.adversary_entropy,
-        )
-        return GailState(state.generator, judge), metrics
+
+        def step(judge: Adversary, rows: jax.Array) -> tuple[Adversary, Metrics]:
+            teachers = (pairs.observations[rows], pairs.actions[rows])
+            return adversary.update(judge, mine, teachers, settings.adversary_rate, settings.adversary_entropy)
+
+        judge, metrics = jax.lax.scan(step, state.adversary, rows.reshape(settings.adversary_updates, -1))
+        return GailState(state.generator, judge), {name: value[-1] for name, value in metrics.items()}
 
     return jax.vmap(one)(state, rollout, pairs, chance[0])
 
@@ -204,7 +210,15 @@ def _columns(history: Sequence[dict[str, Any]], population: int) -> dict[str, np
 
 
 def _check(settings: GailSettings) -> None:
-    for name in ("steps", "batch_steps", "environments", "policy_updates", "adversary_units", "value_units"):
+    for name in (
+        "steps",
+        "batch_steps",
+        "environments",
+        "policy_updates",
+        "adversary_updates",
+        "adversary_units",
+        "value_units",
+    ):
         if getattr(settings, name) < 1:
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(settings, name)}: write 1 or more")
     if settings.batch_steps % settings.environments:

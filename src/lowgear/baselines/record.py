@@ -106,20 +106,25 @@ def play(
 
 def cut(episode: Trajectory, length: int | None, generator: np.random.Generator) -> Trajectory:
     """`length` consecutive pairs from a random place in an episode, or all of it where it is no longer."""
-    total = len(episode.observations)
+    total = len(episode.rewards)
     if length is None or total <= length:
         return episode
     start = int(generator.integers(0, total - length + 1))
-    stop = start + length
-    at_end = stop == total
-    return Trajectory(
-        episode.observations[start:stop],
-        episode.actions[start:stop],
-        episode.rewards[start:stop],
-        episode.last_observation if at_end else episode.observations[stop],
-        episode.terminated and at_end,
-        episode.truncated and at_end,
-        episode.episode_return,
+    rest = episode._replace(
+        observations=episode.observations[start:], actions=episode.actions[start:], rewards=episode.rewards[start:]
+    )
+    return rest if start + length == total else beginning(rest, length)
+
+
+def beginning(trajectory: Trajectory, length: int) -> Trajectory:
+    """The first `length` pairs of a longer trajectory, which goes on after them."""
+    return trajectory._replace(
+        observations=trajectory.observations[:length],
+        actions=trajectory.actions[:length],
+        rewards=trajectory.rewards[:length],
+        last_observation=trajectory.observations[length],
+        terminated=False,
+        truncated=False,
     )
 
 

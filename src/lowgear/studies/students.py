@@ -6,7 +6,7 @@ DIR/students/TASK-METHOD-DIGEST/   agentK.safetensors, demonstrations.safetensor
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,11 +60,12 @@ class School:
         return Line(self.task, label, tuple(scored), paper, load(paths[0]).header.steps)
 
     def _settings(self, method: str) -> CloneSettings | GailSettings:
-        """Of the paper, or ours; a study of fewer steps gives GAIL no more of them."""
+        """Of the paper, or ours; GAIL plays as many steps as the study's agents, where they are given."""
+        paper = self.setup.recipe == "paper"
         if method == "gail":
-            steps = GailSettings.steps if self.setup.steps is None else min(self.setup.steps, GailSettings.steps)
-            return GailSettings(steps=steps)
-        return clone.PAPER if self.setup.recipe == "paper" else clone.MODERN
+            settings = GailSettings() if paper else gail.MODERN
+            return settings if self.setup.steps is None else replace(settings, steps=self.setup.steps)
+        return clone.PAPER if paper else clone.MODERN
 
     def _teach(
         self, method: str, amount: Amount, settings: CloneSettings | GailSettings, directory: Path, paths: list[Path]
@@ -83,7 +84,7 @@ class School:
             count = self._counter("dagger: rounds", lessons.rounds)
             students, _ = dagger.fit([self.teacher] * len(seeds), make, self.units, seeds, lessons, count)
         else:
-            count = self._counter("bc: epochs", settings.epochs)
+            count = self._counter("bc: epochs", clone.epochs_of([shown] * len(seeds), seeds, settings))
             students = clone.fit([shown] * len(seeds), self.units, seeds, settings, count)
         _keep(shown, directory)
         for policy, path in zip(students.policies, paths, strict=True):

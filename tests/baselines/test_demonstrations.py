@@ -1,0 +1,91 @@
+import json
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from lowgear.baselines.demonstrations import Demonstrations, load, of_trajectories
+from lowgear.errors import LowgearError
+from tests.baselines.teachers import origin, trajectory, valley_demonstrations
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "demonstrations.safetensors"
+    valley_demonstrations(3, 4).save(path)
+    return path
+
+
+def damage(path, header=None, **tensors):
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+    origin = json.loads(metadata["lowgear-demonstrations"]) | (header or {})
+    save_file(load_file(path) | tensors, path, {"lowgear-demonstrations": json.dumps(origin)})
+
+
+def test_trajectories_of_different_lengths_lie_end_to_end():
+    found = of_trajectories(origin(), [trajectory([[1.0]] * 2, [[0.5]] * 2), trajectory([[2.0]] * 3, [[-0.5]] * 3)])
+    assert found.bounds.tolist() == [0, 2, 5]
+    assert found.observations[:, 0].tolist() == [1, 1, 2, 2, 2]
+    assert found.actions[:, 0].tolist() == [0.5, 0.5, -0.5, -0.5, -0.5]
+    assert (len(found), found.trajectories, found.teacher_return) == (5, 2, 2.5)
+
+
+def test_what_was_saved_comes_back_exactly(saved):
+    before, after = valley_demonstrations(3, 4), load(saved)
+    assert after.origin == before.origin
+    for field in fields(Demonstrations)[1:]:
+        mine, theirs = getattr(before, field.name), getattr(after, field.name)
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_the_file_reads_without_lowgear(saved):
+    tensors = load_file(saved)
+    assert tensors["observations"].shape == tensors["actions"].shape == (12, 1)
+    assert tensors["bounds"].tolist() == [0, 4, 8, 12]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rewards": np.zeros(11, np.float32)}, "rewards should be float32 \\(12,\\) but is float32 \\(11,\\)"),
+        ({"actions": np.full((12, 1), 1.5, np.float32)}, "actions leave \\[-1, 1\\]"),
+        ({"actions": np.full((12, 1), np.nan, np.float32)}, "not finite"),
+        ({"bounds": np.array([0, 4, 4, 12])}, "bounds do not cut 12 rows"),
+        ({"bounds": np.array([0, 4, 8, 13])}, "bounds do not cut 12 rows"),
+        ({"header": {"layout": [["", 2]]}}, "observations should be"),
+        ({"header": {"format": 9}}, "format 9"),
+        ({"header": {"action_low": None}}, "damaged header"),
+    ],
+)
+def test_a_damaged_file_is_an_error_that_names_it(saved, change, message):
+    damage(saved, **change)
+    with pytest.raises(LowgearError, match=message) as error:
+        load(saved)
+    assert str(saved) in str(error.value)
+
+
+def test_half_a_file_another_file_and_no_file_are_errors(saved, tmp_path):
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(LowgearError, match="not a whole safetensors file"):
+        load(saved)
+    save_file({"x": np.zeros(1)}, saved)
+    with pytest.raises(LowgearError, match="holds no demonstrations"):
+        load(saved)
+    with pytest.raises(LowgearError, match="no such file"):
+        load(tmp_path / "none")
+
+
+def test_nothing_is_left_behind_where_the_file_cannot_be_written(tmp_path):
+    with pytest.raises(LowgearError, match="could not write"):
+        valley_demonstrations(1, 2).save(tmp_path / "missing" / "file")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_trajectory_is_an_error():
+    with pytest.raises(LowgearError, match="at least one"):
+        of_trajectories(replace(origin()), [])
