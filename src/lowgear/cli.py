@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from lowgear import __version__
+from lowgear.commands.bench import bench
 from lowgear.commands.evaluate import evaluate
+from lowgear.commands.export import export
+from lowgear.commands.report import report
 from lowgear.commands.study import study
 from lowgear.commands.train import train
 from lowgear.commands.tune import tune
@@ -38,6 +41,9 @@ def cli() -> None:
                                                 three agents at once, into runs/
       lowgear evaluate runs/NAME                return, share of the large gear, FLOPs saved
       lowgear tune runs/NAME --keep-return 0.95 the cheapest setting of the dial that keeps 95%
+      lowgear report runs/NAME                  figures, tables, a page with an episode to watch
+      lowgear export runs/NAME --format c       the controller as C that a robot can run
+      lowgear bench deploy runs/NAME            its time per step, against ONNX Runtime
       lowgear study performance cartpole-swingup
                                                 a table of the paper, from training to table
     """
@@ -81,6 +87,9 @@ def tasks(name: str | None, gears: str | None, try_out: bool, as_json: bool) -> 
 cli.add_command(train)
 cli.add_command(evaluate)
 cli.add_command(tune)
+cli.add_command(export)
+cli.add_command(bench)
+cli.add_command(report)
 cli.add_command(study)
 
 

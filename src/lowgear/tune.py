@@ -28,11 +28,17 @@ FINE = 0.005  # of the demand: a difference too small to spend episodes on
 
 
 class Demand(NamedTuple):
-    """What a setting must do: keep a share of a score, or spend at most a share of the large gear's FLOPs."""
+    """What a setting must do: keep a share of a score, or spend no more than a share of FLOPs, or than some time."""
 
     keep_return: float | None = None
     reference: float | None = None  # the score of which a share is kept; None: the agent's own best
-    max_flops: float | None = None
+    max_flops: float | None = None  # of the large gear's
+    max_latency_us: float | None = None  # mean of a step
+
+    @property
+    def caps(self) -> bool:
+        """Whether it is a limit on what is spent."""
+        return self.max_flops is not None or self.max_latency_us is not None
 
 
 @dataclass(frozen=True)
@@ -41,13 +47,14 @@ class Found:
 
     meets: bool
     cost_coefficient: float
-    demanded: float  # the score to reach, or the FLOPs per step to stay within
+    demanded: float  # the score to reach, or the FLOPs or microseconds per step to stay within
     best_score: float  # the best mean along the dial, or the reference's
     score_mean: float
     score_ci95: float
     flops_per_step: float
     flops_reduction: float
     flops_reduction_ci95: float
+    latency_us: float | None  # mean of a step, where it was demanded
     certain: bool  # the 95% interval of the margin is clear of zero
     episodes: int  # played at this setting
     episodes_in_all: int
@@ -63,10 +70,11 @@ class Search:
         assert policy.turns, "an agent of one coefficient has nothing to tune"
         settings = dial.settings(SETTINGS)
         # From settings that are sure to meet the demand, if any does, to settings that are not.
-        self.settings = settings if demand.max_flops is None else settings[::-1]
+        self.settings = settings[::-1] if demand.caps else settings
         self._batches = -(-episodes_at_most // BATCH)
         self._scores: dict[int, list[FloatArray]] = {}
         self._flops: dict[int, list[FloatArray]] = {}
+        self._latency: dict[int, list[FloatArray]] = {}
 
     def wants(self) -> list[tuple[int, int]]:
         """Settings to play next, each with the number of the batch."""
@@ -83,10 +91,12 @@ class Search:
             return [((kept + lost) // 2, 0)]
         return []
 
-    def add(self, place: int, scores: FloatArray, flops: FloatArray) -> None:
+    def add(self, place: int, scores: FloatArray, flops: FloatArray, latency_us: FloatArray | None = None) -> None:
         """Take over one batch of a setting."""
         self._scores.setdefault(place, []).append(scores)
         self._flops.setdefault(place, []).append(flops)
+        if latency_us is not None:
+            self._latency.setdefault(place, []).append(latency_us)
 
     def found(self) -> Found:
         """What the search ended with."""
@@ -105,6 +115,7 @@ class Search:
             flops_per_step=float(flops.mean()),
             flops_reduction=flops_reduction(float(flops.mean()), large),
             flops_reduction_ci95=half_width(flops) / large,
+            latency_us=float(np.concatenate(self._latency[place]).mean()) if self._latency else None,
             certain=abs(float(margin.mean())) > half_width(margin),
             episodes=len(scores),
             episodes_in_all=sum(len(batch) for batches in self._scores.values() for batch in batches),
@@ -122,8 +133,9 @@ class Search:
     def _margin(self, place: int) -> FloatArray:
         """By how much each episode of a setting does better than demanded."""
         demand = self.demand
-        if demand.max_flops is not None:
-            return self._demanded() - np.concatenate(self._flops[place])
+        if demand.caps:
+            spent = self._flops if demand.max_latency_us is None else self._latency
+            return self._demanded() - np.concatenate(spent[place])
         if demand.reference is not None:
             return np.concatenate(self._scores[place]) - self._demanded()
         mine, best = self._beside_best(place)
@@ -138,7 +150,7 @@ class Search:
 
     @property
     def _against_best(self) -> bool:
-        return self.demand.max_flops is None and self.demand.reference is None
+        return not self.demand.caps and self.demand.reference is None
 
     def _beside_best(self, place: int) -> tuple[FloatArray, FloatArray]:
         """Returns of a setting and of the best one, from the same starts."""
@@ -169,6 +181,8 @@ class Search:
         return float(np.concatenate(self._scores[self._best()]).mean())
 
     def _demanded(self) -> float:
+        if self.demand.max_latency_us is not None:
+            return self.demand.max_latency_us
         if self.demand.max_flops is not None:
             return self.demand.max_flops * self.policy.header.prices.gears[-1]
         best = self._best_score()
@@ -194,9 +208,13 @@ def search(
     *,
     seed: int,
     episodes_at_most: int,
+    latency: Callable[[Played, int], FloatArray] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Found]:
-    """The setting of each policy, all searched side by side."""
+    """The setting of each policy, all searched side by side.
+
+    `latency` gives the microseconds per step of each of one controller's episodes; a limit on them needs it.
+    """
     searches = [Search(policy, demand, episodes_at_most) for policy in policies]
     while True:
         wanted = [(s, place, batch) for s in searches for place, batch in s.wants()]
@@ -208,4 +226,5 @@ def search(
             starts = int(np.random.SeedSequence((seed, batch)).generate_state(1)[0])
             played = play_policies(at, make_env, BATCH, master, starts, progress, slots=BATCH)
             for player, (s, place) in enumerate(now):
-                s.add(place, scores(played)[player], flops_each(played, player, s.policy.header.prices))
+                flops = flops_each(played, player, s.policy.header.prices)
+                s.add(place, scores(played)[player], flops, latency(played, player) if latency else None)

@@ -8,7 +8,11 @@ import click
 from lowgear.errors import LowgearError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lowgear.bench.deploy import Latency
     from lowgear.checkpoint import RunDirectory
+    from lowgear.envs import BatchEnv
     from lowgear.runtime import Policy
     from lowgear.tune import Found
 
@@ -19,6 +23,12 @@ if TYPE_CHECKING:
     "--keep-return", type=float, metavar="SHARE", help="Keep this share of the best return, or success rate: 0.95."
 )
 @click.option("--max-flops", type=float, metavar="SHARE", help="Spend at most this share of the large gear's: 0.2.")
+@click.option(
+    "--max-latency-us",
+    type=float,
+    metavar="US",
+    help="Mean microseconds per step of the C controller, at most, on this machine.",
+)
 @click.option(
     "--reference",
     type=click.Path(path_type=Path),
@@ -41,13 +51,14 @@ def tune(directory: Path, agents: str | None, best: bool, as_json: bool, **optio
     """Set the dial of the agents in DIRECTORY to what meets a demand.
 
     Finds the cheapest setting that keeps a share of the return, or the best one within a share of the large gear's
-    FLOPs, and writes it into each policy as its default: `evaluate`, `export` and `Agent.load` go by it. Says so where
-    no setting meets the demand, and leaves that policy as it is.
+    FLOPs or within a time per step, and writes it into each policy as its default: `evaluate`, `export` and
+    `Agent.load` go by it. Says so where no setting meets the demand, and leaves that policy as it is.
 
     \b
       lowgear tune runs/NAME --keep-return 0.95
       lowgear tune runs/NAME --keep-return 0.95 --reference runs/NAME
       lowgear tune runs/NAME --max-flops 0.1
+      lowgear tune runs/NAME --max-latency-us 0.06
     """
     import json
     from dataclasses import asdict
@@ -68,6 +79,7 @@ def tune(directory: Path, agents: str | None, best: bool, as_json: bool, **optio
         "task": run.read_config().task,
         "keep_return": options["keep_return"],
         "max_flops": options["max_flops"],
+        "max_latency_us": options["max_latency_us"],
         "reference": None if options["reference"] is None else str(options["reference"]),
         "agents": lines,
     }
@@ -79,23 +91,34 @@ def tune(directory: Path, agents: str | None, best: bool, as_json: bool, **optio
         click.echo(json.dumps(report, indent=2))
     else:
         tables.print_tuning(lines)
-        for line in lines:
-            if not line["meets"]:
-                click.echo(_miss(line, options), err=True)
+        _tell(lines, options)
     if not any(one.meets for one in found):
         click.get_current_context().exit(1)
 
 
+def _tell(lines: list[dict[str, Any]], options: dict[str, Any]) -> None:
+    """What the table has no room for."""
+    for line in lines:
+        if not line["meets"]:
+            click.echo(_miss(line, options), err=True)
+        elif line["latency_us"] is not None:
+            click.echo(f"agent {line['agent']}: {line['latency_us']:.3g} µs per step")
+
+
 def _check(options: dict[str, Any]) -> None:
-    keep, flops = options["keep_return"], options["max_flops"]
-    if (keep is None) == (flops is None):
-        raise LowgearError("say what the setting must do: --keep-return 0.95 or --max-flops 0.2, one of them")
+    keep, flops, latency_us = options["keep_return"], options["max_flops"], options["max_latency_us"]
+    if [keep, flops, latency_us].count(None) != 2:
+        raise LowgearError(
+            "say what the setting must do: --keep-return 0.95 or --max-flops 0.2 or --max-latency-us 0.5, one of them"
+        )
     if keep is not None and not 0 < keep <= 1:
         raise LowgearError(f"--keep-return {keep:g}: write a share above 0 and at most 1, for example 0.95")
     if flops is not None and not 0 < flops < float("inf"):
         raise LowgearError(f"--max-flops {flops:g}: write a share of the large gear's FLOPs, for example 0.2")
-    if flops is not None and options["reference"] is not None:
-        raise LowgearError("--reference goes with --keep-return: FLOPs are measured against the large gear")
+    if latency_us is not None and not 0 < latency_us < float("inf"):
+        raise LowgearError(f"--max-latency-us {latency_us:g}: write microseconds above 0, for example 0.5")
+    if keep is None and options["reference"] is not None:
+        raise LowgearError("--reference goes with --keep-return: what is spent is measured as it is")
     if options["episodes"] < 2:
         raise LowgearError(f"--episodes {options['episodes']}: an interval needs 2 or more")
 
@@ -138,15 +161,29 @@ def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, An
         reference = None
         if options["reference"] is not None:
             reference = _reference(options["reference"], config.task, options)
+        latency = None
+        if options["max_latency_us"] is not None:
+            latency = _latency(policies[0], partial(make_env, config)).us_each
         return search(
             policies,
-            Demand(options["keep_return"], reference, options["max_flops"]),
+            Demand(options["keep_return"], reference, options["max_flops"], options["max_latency_us"]),
             partial(make_env, config),
             master,
             seed=options["seed"],
             episodes_at_most=options["episodes"],
+            latency=latency,
             progress=lambda count: progress.advance(bar, count),
         )
+
+
+def _latency(policy: "Policy", make_env: "Callable[[int], BatchEnv]") -> "Latency":
+    """What the gears and a pick take in C; the same for all agents of a run, whose shapes are."""
+    from lowgear.bench.deploy import latency
+    from lowgear.export import compiler
+    from lowgear.export.episode import record
+
+    compiler.need("--max-latency-us")
+    return latency(policy, record(policy, make_env, 1, 0))
 
 
 def _reference(directory: Path, task_name: str, options: dict[str, Any]) -> float:
@@ -172,6 +209,11 @@ def _reference(directory: Path, task_name: str, options: dict[str, Any]) -> floa
 
 def _miss(line: dict[str, Any], options: dict[str, Any]) -> str:
     nearest = f"the nearest, λ {line['cost_coefficient']:.3g},"
+    if options["max_latency_us"] is not None:
+        return (
+            f"agent {line['agent']}: no setting takes {options['max_latency_us']:.3g} µs per step or less; "
+            f"{nearest} takes {line['latency_us']:.3g} µs"
+        )
     if options["max_flops"] is not None:
         return (
             f"agent {line['agent']}: no setting spends {options['max_flops']:.1%} of the large gear's FLOPs or less; "

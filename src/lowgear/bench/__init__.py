@@ -1,0 +1,1 @@
+"""What things take on this machine: time, instructions, energy."""

@@ -1,0 +1,109 @@
+"""A compiled controller that replays stored episodes: as a library to time, as a program to count instructions of."""
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lowgear.export import c_format, compiler
+from lowgear.export.episode import Episode
+from lowgear.runtime import Policy
+
+DRIVER = """\
+#include "{name}.h"
+#ifdef DRIVER_MAIN
+#include <stdio.h>
+#include <stdlib.h>
+#endif
+
+/* Replays `steps` observations `passes` times; `shares` counts the steps of each gear. With `chained` each step waits
+   for the action before it, as on a robot: the row it reads depends on an action beyond `limit`, which never comes. */
+int {name}_replay(const float *observation, const unsigned char *start, int steps, int passes, int chained,
+    float limit, int *shares)
+{{
+    float action[{act}];
+    int pass, t, skip = 0;
+    {name}_state state;
+    {name}_init(&state);
+    action[0] = 0.0f;
+    for (pass = 0; pass < passes; ++pass)
+        for (t = 0; t < steps; ++t) {{
+            if (start[t])
+                {name}_reset(&state);
+            skip = chained ? action[0] > limit : 0;
+            ++shares[{name}_step(&state, observation + (t + skip) * {obs}, action)];
+        }}
+    return passes * steps;
+}}
+
+#ifdef DRIVER_MAIN
+int main(int argc, char **argv)
+{{
+    int steps = argc > 2 ? atoi(argv[2]) : 0, shares[{gears}] = {{0}};
+    float *observation = malloc(sizeof(float) * {obs} * (size_t)(steps + 1));
+    unsigned char *start = malloc((size_t)(steps + 1));
+    FILE *file = argc > 2 ? fopen(argv[1], "rb") : 0;
+    if (!file || !observation || !start
+        || fread(observation, sizeof(float) * {obs}, (size_t)steps, file) != (size_t)steps
+        || fread(start, 1, (size_t)steps, file) != (size_t)steps)
+        return 1;
+    return {name}_replay(observation, start, steps, 1, 0, 1e30f, shares) != steps;
+}}
+#endif
+"""
+
+
+class Replay:
+    """One controller and the episodes it replays."""
+
+    def __init__(self, policy: Policy, name: str, episodes: Sequence[Episode], folder: Path, found: str) -> None:
+        self.policy, self.name, self.folder, self._compiler = policy, name, folder, found
+        folder.mkdir()
+        files = c_format.c_files(policy, name, "float32", episodes)
+        shape = {"obs": policy.header.obs_dim, "act": policy.header.act_dim, "gears": len(policy.header.gears)}
+        files["driver.c"] = DRIVER.format(name=name, **shape).encode()
+        for file, data in files.items():
+            (folder / file).write_bytes(data)
+        self._observation = np.concatenate([episode.observation for episode in episodes])
+        self._start = np.zeros(len(self._observation), np.uint8)
+        self._start[np.cumsum([0, *(len(episode.observation) for episode in episodes[:-1])])] = 1
+        self.shares = np.zeros(len(policy.header.gears), np.int32)
+        self._function: Any = None
+
+    @property
+    def sources(self) -> list[Path]:
+        """The controller and the driver, apart, so that neither is folded into the other."""
+        return [self.folder / f"{self.name}.c", self.folder / "driver.c"]
+
+    def build(self, flags: Sequence[str]) -> "Replay":
+        """Compile and load it."""
+        library = self.folder / f"lib{self.name}-{self.folder.parent.name}.so"
+        compiler.build(self._compiler, ["-std=c99", *flags, *compiler.SHARED], self.sources, library)
+        self._function = getattr(ctypes.CDLL(str(library)), f"{self.name}_replay")
+        return self
+
+    def program(self, flags: Sequence[str]) -> list[str]:
+        """A command that replays the episodes once; its last word is the number of steps."""
+        out = compiler.build(
+            self._compiler, ["-std=c99", *flags, "-DDRIVER_MAIN"], self.sources, self.folder / "driver"
+        )
+        data = self.folder / "observations.bin"
+        data.write_bytes(self._observation.tobytes() + self._start.tobytes())
+        return [str(out), str(data), str(len(self._observation))]
+
+    def run(self, passes: int, chained: bool = False) -> int:
+        """Replay; returns the steps taken."""
+        pointer = ctypes.POINTER(ctypes.c_float)
+        return int(
+            self._function(
+                self._observation.ctypes.data_as(pointer),
+                self._start.ctypes.data_as(ctypes.POINTER(ctypes.c_ubyte)),
+                len(self._observation),
+                passes,
+                int(chained),
+                ctypes.c_float(1e30),
+                self.shares.ctypes.data_as(ctypes.POINTER(ctypes.c_int)),
+            )
+        )

@@ -1,0 +1,103 @@
+"""`lowgear export`: a controller as C, ONNX or NumPy."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lowgear.errors import LowgearError
+
+if TYPE_CHECKING:
+    from lowgear.export.source import Source
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["c", "onnx", "numpy"]), required=True, help="What to write.")
+@click.option("--agent", type=int, metavar="K", help="Which agent of the run.  [default: 0]")
+@click.option("--best", is_flag=True, help="The policy that scored best while training, not the last one.")
+@click.option("--cost-coefficient", type=float, metavar="X", help="Setting of the dial.  [default: the policy's own]")
+@click.option("--name", help="Begins every C symbol and file name.  [default: from the task: walker_stand]")
+@click.option(
+    "--weights",
+    type=click.Choice(["float32", "int8"]),
+    default="float32",
+    show_default=True,
+    help="int8: a quarter of the flash, for C; what it costs in return is measured and told.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Directory to write into.  [default: DIR/export/...]")
+@click.option("--unchecked", is_flag=True, help="Write C even where no compiler can check it.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there.")
+def export(directory: Path, form: str, out: Path | None, as_json: bool, **options: Any) -> None:
+    """Write the controller in DIR, a run directory or a policy file, as something a robot can run.
+
+    \b
+      c      NAME.h and NAME.c: C99, no allocation, no library; a self-test inside
+      onnx   gear0.onnx ..., master.onnx and controller.onnx, which shifts by itself
+      numpy  the policy file and a page of Python that needs NumPy and safetensors only
+
+    Every export is run against the network on whole episodes: the same gears and, within 1e-5, the same actions, or
+    nothing is written. What was found stands in export.json.
+
+    \b
+      lowgear export runs/NAME --format c --agent 2
+      lowgear export runs/NAME --format c --cost-coefficient 0.03 --name walker --out firmware/
+      lowgear export agent0.safetensors --format onnx
+    """
+    import json
+
+    from rich.console import Console
+
+    from lowgear.export import export as write
+    from lowgear.export.c_header import check_name, default_name
+    from lowgear.export.form import Request
+    from lowgear.export.source import default_out, read, writable
+
+    name = options["name"]
+    if name is not None:
+        check_name(name)
+    if options["unchecked"] and form != "c":
+        raise LowgearError(f"--unchecked is for --format c: {form} is always checked")
+    with Console(stderr=True).status("exporting and checking"):
+        source = read(directory, options["agent"], options["best"], options["cost_coefficient"])
+        place = writable(out or default_out(source, form))
+        request = Request(
+            source, name or default_name(source.policy.header.task), options["weights"], unchecked=options["unchecked"]
+        )
+        report = write(request, form, place)
+    if as_json:
+        click.echo(json.dumps(report | {"out": str(place)}, indent=2))
+    else:
+        _say(source, report, place)
+
+
+def _say(source: "Source", report: dict[str, Any], place: Path) -> None:
+    """What was written, and how far it was checked."""
+    agent = "" if source.agent is None else f"agent {source.agent}, "
+    header = source.policy.header
+    gears = "/".join(str(units) for units in header.gears)
+    dial = f", λ {header.cost_coefficient:g}" if header.forced_gear is None else ""
+    click.echo(f"{header.task}: {agent}{header.variant}, gears {gears}, seed {header.seed}{dial}")
+    for file in report["files"]:
+        click.echo(f"  {place / file}  {(place / file).stat().st_size:,} bytes")
+    checked = report["checked"]
+    if checked is None:
+        click.echo("NOT CHECKED against the network: no C compiler was found", err=True)
+    else:
+        ties = f" ({checked['ties']} ties apart)" if checked["ties"] else ""
+        picks = f", {checked['picks']:,} picks" if checked["picks"] else ""
+        where = "episodes" if checked["from_environment"] else "stretches of random observations"
+        click.echo(
+            f"checked on {checked['episodes']} {where}, {checked['steps']:,} steps{picks}: "
+            f"the same gears{ties}, actions within {checked['largest_action_error']:.1e} of half their range"
+        )
+    if "self_test" in report:
+        click.echo(f"self-test: {report['self_test']}")
+    loss = report.get("int8_loss")
+    if loss:
+        click.echo(
+            f"int8: return {loss['return_int8']:.1f} against {loss['return_float32']:.1f} of float32, a change of "
+            f"{-loss['loss']:+.2f} ± {loss['loss_ci95']:.2f} over {loss['episodes']} episodes"
+        )
+    for note in report["notes"]:
+        click.echo(f"note: {note}", err=True)

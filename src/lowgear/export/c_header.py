@@ -1,0 +1,131 @@
+"""The header of a controller in C99: NAME.h, what a program calls, and how its symbols are named."""
+
+import itertools
+import re
+
+from lowgear import __version__
+from lowgear.errors import LowgearError
+from lowgear.export.c_arrays import number
+from lowgear.runtime import Policy, PolicyHeader
+
+OBSERVATION_LIMIT = 1e6  # what an infinite observation is read as
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+def default_name(task: str) -> str:
+    """The prefix of a task's symbols: `walker-stand` gives walker_stand, `gym:Pendulum-v1` pendulum_v1."""
+    found = re.sub(r"[^a-z0-9]+", "_", task.rpartition(":")[2].lower()).strip("_")
+    return found if found[:1].isalpha() else f"task_{found}".rstrip("_")
+
+
+def check_name(name: str) -> str:
+    """The prefix, if C accepts it."""
+    if not NAME.fullmatch(name):
+        raise LowgearError(
+            f"--name {name!r} cannot begin a C identifier: write letters, digits and _, a letter first, "
+            f"for example {default_name(name)}"
+        )
+    return name
+
+
+def c_header(policy: Policy, name: str) -> str:
+    """NAME.h."""
+    header, upper = policy.header, name.upper()
+    dial = _dial_declarations(header, name) if policy.turns and header.forced_gear is None else ""
+    return f"""\
+/*
+ * {about(header)}
+ * Written by Lowgear {__version__}. All state is the caller's: one {name}_state for each robot, no other memory is
+ * written, so threads may share this code.
+ *
+ * Observation: {header.obs_dim} floats, in the units the environment gives them in (no normalisation):
+{_layout(header)}
+ * Action: {header.act_dim} floats within
+{_bounds(header)}
+ *
+ * Whatever comes in, the action is finite and within its bounds: an observation that is NaN is read as 0, an infinite
+ * one acts as +-{OBSERVATION_LIMIT:g} would. Do not compile with -ffast-math, which takes this check out.
+ */
+#ifndef {upper}_H
+#define {upper}_H
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+#define {upper}_OBSERVATION_SIZE {header.obs_dim}
+#define {upper}_ACTION_SIZE {header.act_dim}
+#define {upper}_GEARS {len(header.gears)}
+
+typedef struct {name}_state {{
+    int choice;     /* the master's last pick: gear + {len(header.gears)} * duration */
+    int left;       /* steps it still holds; 0: the master picks before the next action */
+    float position; /* of the dial, -1 to 1 */
+}} {name}_state;
+
+/* Makes a state ready for its first episode; the dial stands where it was when exported. */
+void {name}_init({name}_state *state);
+
+/* Begins a new episode; the dial stays as it is. */
+void {name}_reset({name}_state *state);
+
+/* Reads an observation, writes an action, returns the gear that acted: 0 is the cheapest. */
+int {name}_step({name}_state *state, const float *observation, float *action);
+
+/* The gear of the last step. */
+int {name}_gear(const {name}_state *state);
+{dial}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def about(header: PolicyHeader) -> str:
+    """One line about where the controller comes from."""
+    gears = "/".join(str(units) for units in header.gears)
+    what = f"{_plain(header.variant)}, gears {gears}, seed {header.seed}, {header.steps} steps"
+    return f"Controller for {_plain(header.task)}: {what}."
+
+
+def _plain(text: str) -> str:
+    """What a name from a policy file may put into a comment."""
+    return re.sub(r"[^A-Za-z0-9 _.:+-]", "?", text)
+
+
+def _layout(header: PolicyHeader) -> str:
+    lines, start = [], 0
+    for key, size in header.layout:
+        shown = _plain(key) or "observation"
+        lines.append(f" *   {_range(start, size)} {shown}")
+        start += size
+    return "\n".join(lines)
+
+
+def _bounds(header: PolicyHeader) -> str:
+    lines, start = [], 0
+    for (low, high), same in itertools.groupby(zip(header.action_low, header.action_high, strict=True)):
+        size = len(list(same))
+        lines.append(f" *   {_range(start, size)} {low:g} to {high:g}")
+        start += size
+    return "\n".join(lines)
+
+
+def _range(start: int, size: int) -> str:
+    return f"[{start}]" if size == 1 else f"[{start}] to [{start + size - 1}]"
+
+
+def _dial_declarations(header: PolicyHeader, name: str) -> str:
+    dial, upper = header.dial, name.upper()
+    assert dial is not None
+    return f"""
+/* The dial: what compute is worth. Dearer towards the high end, where the cheap gears act more. */
+#define {upper}_COST_COEFFICIENT_LOW {number(dial.low)}
+#define {upper}_COST_COEFFICIENT_HIGH {number(dial.high)}
+#define {upper}_COST_COEFFICIENT {number(header.cost_coefficient)} /* after {name}_init */
+
+/* Turns the dial, from the next pick on. Returns 0; or -1 for what is NaN or not on the dial, and changes nothing. */
+int {name}_set_cost_coefficient({name}_state *state, float cost_coefficient);
+"""

@@ -1,0 +1,145 @@
+"""`lowgear bench deploy` with a real compiler and ONNX Runtime, few rounds; and what it is made of."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from lowgear.bench import callgrind, microcontrollers
+from lowgear.bench.clock import interleave
+from lowgear.bench.deploy import Latency, latency, measure
+from lowgear.bench.energy import Meter
+from lowgear.bench.table import print_deploy
+from lowgear.cli import cli
+from lowgear.errors import LowgearError
+from lowgear.export import compiler
+from tests.export.policies import FORMS, policy_of, run_of, stored
+
+
+@pytest.fixture(scope="module")
+def report():
+    policy = policy_of(FORMS["wide"])
+    return measure(policy, stored(policy), lambda _: None, rounds=5)
+
+
+def test_every_contender_is_there(report):
+    assert set(report["ns_per_step"]["c"]) == {"controller", "gear0", "gear1"}
+    assert set(report["ns_per_step"]["onnx"]) == {"controller", "gear0", "gear1"}
+    assert report["installed"]["onnxruntime"]
+    for kind in ("c", "chained", "onnx"):
+        for ns in report["ns_per_step"][kind].values():
+            assert 0 < ns["low"] <= ns["median"] <= ns["high"]
+    assert report["ns_per_step"]["c"]["gear0"]["median"] < report["ns_per_step"]["c"]["gear1"]["median"]
+    assert report["times_faster_than_onnx"]["gear0"] > 10
+
+
+def test_the_ratios_are_what_they_say(report):
+    times = report["ns_per_step"]["c"]
+    assert report["time_reduction"] == pytest.approx(1 - times["controller"]["median"] / times["gear1"]["median"])
+    prices = FORMS["wide"].prices
+    flops = np.dot(report["gear_share"], prices.gears) + report["picks_per_step"] * prices.pick
+    assert report["flops_per_step"]["controller"] == pytest.approx(flops)
+    assert report["flops_reduction"] == pytest.approx(1 - flops / prices.gears[1])
+    assert report["flops_to_time"] == pytest.approx(report["time_reduction"] / report["flops_reduction"])
+
+
+def test_the_parts_make_up_the_whole(report):
+    times = report["ns_per_step"]["c"]
+    parts = Latency((times["gear0"]["median"], times["gear1"]["median"]), report["pick_ns"])
+    whole = parts.per_step(report["gear_share"], report["picks_per_step"])
+    assert whole == pytest.approx(times["controller"]["median"], rel=0.4)
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_instructions_are_counted(report):
+    counted = report["instructions_per_step"]
+    assert callgrind.present()
+    assert 50 < counted["gear0"] < counted["controller"] < counted["gear1"] < 20_000
+
+
+def test_it_prints(report, capsys):
+    print_deploy(report | {"from_environment": False})
+    shown = capsys.readouterr().out
+    for word in ("C, controller", "ONNX Runtime", "of the FLOPs reduction", "estimate", "random observations"):
+        assert word in " ".join(shown.split())
+
+
+def test_latency_of_the_parts():
+    policy = policy_of(FORMS["wide"])
+    found = latency(policy, stored(policy), rounds=5)
+    assert 0 < found.gears_ns[0] < found.gears_ns[1]
+    assert found.pick_ns > 0
+    assert Latency((10.0, 100.0), 50.0).per_step((0.9, 0.1), 0.2) == pytest.approx(29)
+
+
+def test_interleaving_takes_turns_and_medians():
+    turns = []
+
+    def contender(name, spins):
+        def run(passes):
+            turns.append(name)
+            sum(range(spins * passes))
+            return passes
+
+        return run
+
+    found = interleave({"quick": contender("q", 200), "slow": contender("s", 20_000)}, rounds=3, block_s=0.001)
+    assert turns[-6:] == ["q", "s"] * 3
+    assert found["quick"].median < found["slow"].median
+
+
+def test_energy_is_read_where_there_is_a_meter(tmp_path):
+    assert not Meter(tmp_path).readable
+    for name, uj in (("intel-rapl:0", "900"), ("intel-rapl:0:1", "5"), ("intel-rapl:1", "oops")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "energy_uj").write_text(uj)
+        (tmp_path / name / "max_energy_range_uj").write_text("1000")
+    meter = Meter(tmp_path)
+    assert meter.readable
+
+    def work(now):
+        def run():
+            (tmp_path / "intel-rapl:0" / "energy_uj").write_text(now)
+            return 2
+
+        return run
+
+    assert meter.joules(work("950")) == pytest.approx(50e-6 / 2)
+    assert meter.joules(work("50")) == pytest.approx(100e-6 / 2)  # the counter wrapped
+
+
+def test_microcontrollers_are_estimates_from_exact_counts():
+    header = FORMS["wide"]
+    assert microcontrollers.operations(header, 0) == (24 * 8 + 8 * 8 + 8 * 6, 22)
+    assert microcontrollers.pick_operations(header) == (25 * 16 + 16 * 16 + 16 * 6, 32)
+    found = microcontrollers.estimates(header, (1.0, 0.0), 0.0)
+    assert all(part["estimate"] for part in found)
+    part, row = microcontrollers.MICROCONTROLLERS[0], found[0]
+    assert row["controller_us"] == pytest.approx((304 * part.multiply_add + 22 * part.tanh + part.step) / part.mhz)
+    assert row["controller_us"] == pytest.approx(row["gears_us"][0])
+
+
+def bench(*arguments):
+    return CliRunner().invoke(cli, ["bench", "deploy", *map(str, arguments)])
+
+
+def test_the_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(callgrind, "present", lambda: False)
+    run = run_of([policy_of(), policy_of(FORMS["small-only"])], tmp_path / "run")
+    result = bench(run, "--episodes", "1", "--cost-coefficient", "0.05", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert (report["steps"], report["cost_coefficient"], report["from_environment"]) == (1000, 0.05, True)
+    assert report["instructions_per_step"] == {}
+    for arguments, named in (
+        ((run, "--agent", "1"), "small-only: it never shifts"),
+        ((run, "--episodes", "0"), "--episodes 0"),
+        ((tmp_path / "nowhere",), "no such run directory"),
+    ):
+        wrong = bench(*arguments)
+        assert isinstance(wrong.exception, LowgearError), wrong.output
+        assert named in str(wrong.exception)
+    monkeypatch.setattr(compiler, "find", lambda: None)
+    assert "needs a C compiler" in str(bench(run).exception)

@@ -1,0 +1,149 @@
+"""Generated C: compiles clean, acts as the network, keeps to its names."""
+
+import re
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lowgear.errors import LowgearError
+from lowgear.export import compiler
+from lowgear.export.c_format import build_library, c_files, compare_library, self_test
+from lowgear.export.c_header import check_name, default_name
+from lowgear.export.check import demand
+from lowgear.export.layers import rounded
+from tests.export.policies import FORMS, HEADER, STEPS, policy_of, stored
+
+
+def written(policy, folder, weights="float32", name="robot"):
+    files = c_files(policy, name, weights, stored(rounded(policy, weights)))
+    for file, data in files.items():
+        (folder / file).write_bytes(data)
+    return files
+
+
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+@pytest.mark.parametrize("form", FORMS)
+def test_acts_as_the_network(form, weights, tmp_path, gcc):
+    policy = policy_of(FORMS[form])
+    files = written(policy, tmp_path, weights)
+    library = build_library(files, "robot", policy, tmp_path, gcc)
+    exact = rounded(policy, weights)
+    checked = demand(compare_library(exact, library, stored(exact)), "robot.c")
+    assert checked.steps == 2 * STEPS
+    assert (checked.picks == 0) == (policy.header.forced_gear is not None)
+    assert checked.largest_action_error < 1e-5
+    assert "0 wrong gears, 0 wrong actions" in self_test(tmp_path, "robot", gcc)
+    assert library.turns == (form not in ("no dial, one period", "equal ends", "small-only", "large-only"))
+
+
+@pytest.mark.parametrize("form", ["dial", "no dial, one period", "large-only", "relu"])
+def test_compiles_clean_everywhere(form, tmp_path, each_compiler):
+    written(policy_of(FORMS[form]), tmp_path)
+    written(policy_of(FORMS[form]), tmp_path, "int8", "narrow")
+    flags = [*compiler.STRICT, "-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes"]
+    for name in ("robot", "narrow"):
+        source = [tmp_path / f"{name}.c"]
+        test = f"-D{name.upper()}_SELF_TEST"
+        for extra in (["-O3", "-march=native"], ["-Os", "-ffreestanding", "-c"]):
+            compiler.build(
+                each_compiler, [*flags, *extra, *([] if "-c" in extra else [test])], source, tmp_path / "out"
+            )
+        libm = compiler.build(each_compiler, [*flags, "-O2", test, f"-D{name.upper()}_LIBM"], source, tmp_path / "libm")
+        assert subprocess.run([libm], capture_output=True, check=False).returncode == 0
+
+
+def test_every_symbol_is_prefixed_and_nothing_is_needed(tmp_path, gcc):
+    written(policy_of(), tmp_path)
+    source = compiler.build(
+        gcc, [*compiler.STRICT, "-Os", "-ffreestanding", "-c"], [tmp_path / "robot.c"], tmp_path / "o"
+    )
+    lines = subprocess.run(["nm", str(source)], capture_output=True, text=True, check=True).stdout.splitlines()
+    symbols = {line.split()[-1]: line.split()[-2] for line in lines}
+    public = {symbol for symbol, kind in symbols.items() if kind == "T"}
+    assert public == {f"robot_{what}" for what in ("init", "reset", "step", "gear", "set_cost_coefficient")}
+    assert {symbol for symbol, kind in symbols.items() if kind == "U"} <= {"memcpy", "memset"}
+    assert not {kind for kind in symbols.values() if kind in "dDbBC"}  # no memory of its own
+    text = (tmp_path / "robot.c").read_text() + (tmp_path / "robot.h").read_text()
+    assert all(name.startswith("ROBOT_") for name in re.findall(r"#define (\w+)", text) if name.isupper())
+
+
+def test_only_the_chosen_gear_and_the_mean_head_are_there(tmp_path):
+    small = replace(HEADER, forced_gear=0)
+    text = written(policy_of(small), tmp_path)["robot.c"].decode()
+    assert "robot_gear0_0_weight" in text
+    assert "robot_gear1" not in text
+    assert "robot_master" not in text
+    policy = policy_of(FORMS["wide"])
+    wide = written(policy, tmp_path)["robot.c"].decode()
+    last = re.search(r"robot_gear1_2_weight\[(\d+)\]", wide)
+    assert last is not None
+    assert int(last[1]) == 64 * 8  # six outputs padded to eight, not twelve
+
+
+def test_the_dial_turns_within_its_ends(tmp_path, gcc):
+    policy = policy_of()
+    library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
+    state = library.init()
+    assert state.position == pytest.approx(0.0, abs=1e-6)
+    for coefficient in np.geomspace(0.001, 0.1, 50):
+        assert library.set_cost_coefficient(state, float(coefficient)) == 0
+        assert state.position == pytest.approx(policy.header.dial.position(float(coefficient)), abs=1e-6)
+    assert abs(state.position) <= 1
+    for wrong in (0.0, 0.0009, 0.11, -1.0, float("nan"), float("inf")):
+        before = state.position
+        assert library.set_cost_coefficient(state, wrong) == -1
+        assert state.position == before
+
+
+def test_a_setting_of_the_dial_picks_as_the_network_does_there(tmp_path, gcc):
+    policy = policy_of(FORMS["wide"])
+    library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
+    for coefficient in (0.001, 0.03, 0.1):
+        (episode,) = stored(policy.at(coefficient), 1)
+        state = library.init()
+        assert library.set_cost_coefficient(state, coefficient) == 0
+        gears = [library.step(state, observation)[0] for observation in episode.observation]
+        np.testing.assert_array_equal(gears, episode.gear)
+
+
+def test_reset_asks_the_master_and_leaves_the_dial(tmp_path, gcc):
+    policy = policy_of()
+    library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
+    state = library.init()
+    library.set_cost_coefficient(state, 0.05)
+    position = state.position
+    library.step(state, np.ones(5, np.float32))
+    assert state.left > 0
+    library.reset(state)
+    assert (state.left, state.position) == (0, position)
+
+
+def test_two_states_do_not_disturb_each_other(tmp_path, gcc):
+    policy = policy_of()
+    library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
+    episodes = stored(policy)
+    states = [library.init(), library.init()]
+    for t in range(STEPS):
+        for state, episode in zip(states, episodes, strict=True):
+            gear, action = library.step(state, episode.observation[t])
+            assert gear == episode.gear[t]
+            assert action == pytest.approx(episode.action[t], abs=1e-5)
+
+
+def test_names():
+    assert default_name("walker-stand") == "walker_stand"
+    assert default_name("gym:Pendulum-v1") == "pendulum_v1"
+    assert default_name("gym:2D-thing") == "task_2d_thing"
+    assert check_name("Robot_2") == "Robot_2"
+    for bad in ("2robot", "my-robot", "", "robot step", "_x", "robot;", "rôbot"):
+        with pytest.raises(LowgearError, match="cannot begin a C identifier"):
+            check_name(bad)
+
+
+def test_a_task_cannot_end_the_comment_it_stands_in(tmp_path, gcc):
+    header = replace(HEADER, task="gym:x*/ int y; /*", layout=(("*/\n", 5),))
+    files = written(policy_of(header), tmp_path)
+    compiler.build(gcc, [*compiler.STRICT, "-c"], [tmp_path / "robot.c"], tmp_path / "o")
+    assert b"*/ int y" not in files["robot.c"] + files["robot.h"]

@@ -1,0 +1,49 @@
+"""ONNX models in the real ONNX Runtime: each gear, the master, and the controller that shifts by itself."""
+
+import numpy as np
+import pytest
+
+from lowgear.export.check import compare, demand
+from lowgear.export.form import Request
+from lowgear.export.onnx_format import controller, export_onnx, models, session
+from lowgear.export.onnx_model import OPSET
+from tests.export.policies import FORMS, policy_of, source_of, stored
+
+onnx = pytest.importorskip("onnx", reason="the extra `export` is not installed")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_acts_as_the_network(form):
+    policy = policy_of(FORMS[form])
+    checked = demand(compare(policy, controller(policy, models(policy)), stored(policy)), "onnx")
+    assert checked.largest_action_error < 1e-5
+
+
+def test_the_controller_runs_alone_with_its_state_in_and_out():
+    policy = policy_of(FORMS["three gears"])
+    (episode,) = stored(policy, 1)
+    runs = session(models(policy)["controller.onnx"])
+    choice, left = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    position = np.float32([policy.header.dial.position(policy.header.cost_coefficient)])
+    for t, observation in enumerate(episode.observation):
+        inputs = {"observation": observation[None], "choice": choice, "left": left, "position": position}
+        action, gear, choice, left = runs.run(["action", "gear", "next_choice", "next_left"], inputs)
+        assert gear[0] == episode.gear[t]
+        np.testing.assert_allclose(action[0], episode.action[t], atol=1e-5)
+
+
+def test_files_say_their_opset_and_only_the_chosen_gear_is_inside_a_branch(tmp_path):
+    policy = policy_of(FORMS["dial"])
+    made = export_onnx(Request(source_of(policy, tmp_path), "robot", episodes=1))
+    assert sorted(made.files) == ["controller.onnx", "gear0.onnx", "gear1.onnx", "master.onnx"]
+    assert made.report["opset"] == OPSET
+    assert made.report["gears_alone_error"] < 1e-5
+    model = onnx.load_from_string(made.files["controller.onnx"])
+    assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", OPSET)]
+    kinds = [node.op_type for node in model.graph.node]
+    assert kinds.count("If") == 2
+    assert "Gemm" not in kinds  # every product is in a branch
+
+
+def test_a_policy_that_never_shifts_is_one_gear():
+    assert list(models(policy_of(FORMS["large-only"]))) == ["gear1.onnx"]
