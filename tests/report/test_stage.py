@@ -1,5 +1,6 @@
 """Where episodes are drawn: every published task has its place, and a reason where it has none."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,21 @@ stage.env.reset([0])
 def test_without_dm_control_the_episode_is_played_in_envpool() -> None:
     root = Path(__file__).parents[2]
     subprocess.run([sys.executable, "-c", WITHOUT], check=True, cwd=root)
+
+
+def test_a_mujoco_that_was_loaded_for_a_screen_leaves_the_stage_dark(tmp_path: Path) -> None:
+    """Its renderer would end the process without one."""
+    code = """
+import mujoco, mujoco.gl_context
+from lowgear.config import resolve
+from lowgear.report.stage import open_stage
+from lowgear.tasks import find
+from tests.report.runs import random_policy
+stage = open_stage(random_policy(resolve(find("HalfCheetah-v3"), steps=2000), 0).header, False)
+print(stage.why_blind)
+"""
+    environment = {key: value for key, value in os.environ.items() if key not in ("MUJOCO_GL", "DISPLAY")}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "MUJOCO_GL=egl" in done.stdout

@@ -69,7 +69,7 @@ def open_stage(header: PolicyHeader, end_on_success: bool, pictures: bool = True
 
 
 def _seen(task: Task, header: PolicyHeader, end_on_success: bool) -> Stage:
-    if sys.platform == "linux" and not os.environ.get("DISPLAY"):
+    if _headless():
         os.environ.setdefault("MUJOCO_GL", "egl")
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # of the classic controls' drawings
     if task.source == "dmc" or (task.published is not None and task.env_id != task.name):
@@ -113,7 +113,10 @@ def _gymnasium(env_id: str, header: PolicyHeader, end_on_success: bool) -> Stage
 def _mujoco(robot: Any) -> tuple[Callable[[], Picture], Callable[[], None]]:
     """MuJoCo's own renderer: Gymnasium's leaves the second environment of a process black, and runners out of sight."""
     import mujoco
+    from mujoco import gl_context
 
+    if _headless() and gl_context.GLContext.__module__ == "mujoco.glfw":  # would end the process
+        raise LowgearError("MuJoCo was loaded for a screen and there is none: set MUJOCO_GL=egl before it is imported")
     renderer = mujoco.Renderer(robot.model, PIXELS, PIXELS)
     followed = mujoco.mj_name2id(robot.model, mujoco.mjtObj.mjOBJ_CAMERA, "track")
 
@@ -123,6 +126,10 @@ def _mujoco(robot: Any) -> tuple[Callable[[], Picture], Callable[[], None]]:
         return picture
 
     return draw, renderer.close
+
+
+def _headless() -> bool:
+    return sys.platform == "linux" and not os.environ.get("DISPLAY")
 
 
 def _padded(one: Any, missing: int) -> Any:
