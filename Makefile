@@ -18,7 +18,7 @@ demo: install  ## the main job on a small scale: about three minutes on two core
 	$(BIN)/lowgear evaluate demo --episodes 20
 
 test: install  ## the default suite, under ten minutes on two cores
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: install  ## proofs that take minutes: sampling, learning
 	$(BIN)/python -m pytest -m slow
@@ -42,7 +42,7 @@ check: install  ## format, lint, types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 format: install
 	$(BIN)/ruff format .
