@@ -115,6 +115,7 @@ def test_cost_coefficients_of_a_dial_are_settings_of_the_same_agents(studies, mo
     assert [row["seeds"] for row in found] == ["2", "2"]
     assert found[0]["agents"] == f"λ {0.002 / 30:.3g}"
     assert found[1]["agents"] == "λ 0.02"
+    assert "cost coefficient λ" in (studies / "cost-coefficient" / "sweep-reacher-easy.svg").read_text()
     assert len(runs(studies) - before) == 1
 
 
@@ -123,6 +124,8 @@ def test_period(studies, performance, monkeypatch) -> None:  # noqa: ARG001
     before = runs(studies)
     study(studies, "period", "reacher-easy")
     assert [row["agents"] for row in rows(studies, "period")] == ["period 1", "period 5"]
+    assert (studies / "period" / "sweep-reacher-easy.png").stat().st_size > 10_000
+    assert "period: steps that a pick holds" in (studies / "period" / "sweep-reacher-easy.svg").read_text()
     assert len(runs(studies) - before) == 1  # 5 is the recipe's own
 
 

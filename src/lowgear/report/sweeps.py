@@ -16,6 +16,8 @@ from lowgear.report.settings import Setting, best
 from lowgear.report.summary import with_success
 
 SIZE = (6.5, 3.2)  # inches
+COEFFICIENT = "cost coefficient λ, log scale"
+PERIOD = "period: steps that a pick holds"
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,19 @@ def against_period(runs: Sequence[Run]) -> list[Sweep]:
 def draw_coefficients(run: Run, sweeps: Sequence[Sweep], directory: Path) -> list[Path]:
     """Draw into `directory` as coefficients.svg and coefficients.png."""
     facts = f"{run.config.recipe.name} recipe, {run.evaluation['steps'] if run.evaluation else 0:,} steps"
-    names = "cost coefficient λ, log scale", _score(run)
+    names = COEFFICIENT, _score(run)
     return keep(lambda: _figure(run.task.name, facts, sweeps, names), directory, "coefficients")
 
 
 def draw_periods(sweep: Sweep, directory: Path) -> list[Path]:
     """Draw into `directory` as periods-TASK.svg and periods-TASK.png."""
-    names = "period: steps that a pick holds", sweep.score
+    return draw_sweep(sweep, PERIOD, "periods", directory)
+
+
+def draw_sweep(sweep: Sweep, across: str, name: str, directory: Path, facts: str = "") -> list[Path]:
+    """A sweep that is labelled with its task, against `across`, into `directory` as NAME-TASK.svg and NAME-TASK.png."""
     task = re.sub(r"[^\w.-]+", "-", sweep.label)
-    return keep(lambda: _figure(sweep.label, "", [sweep], names), directory, f"periods-{task}")
+    return keep(lambda: _figure(sweep.label, facts, [sweep], (across, sweep.score)), directory, f"{name}-{task}")
 
 
 def _score(run: Run) -> str:

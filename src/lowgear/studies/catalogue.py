@@ -41,6 +41,7 @@ class Study:
     reasoning: Callable[[Sequence[Line]], list[str]] | None = None  # of one task's lines, in words
     then: Callable[[Workshop, Task, list[Line]], list[Line]] | None = None  # lines that follow from the first ones
     later: str = ""  # what `then` does, for the plan
+    across: str | None = None  # the axis of its figure, where it sweeps something
 
 
 STUDIES = {
@@ -62,8 +63,14 @@ STUDIES = {
     "cost-term": Study("Ablation: with and without the cost term", ablations.cost_term),
     "shared-buffer": Study("Ablation: one buffer for all gears, and one for each", ablations.shared_buffer),
     "two-large": Study("Ablation: two large gears", ablations.two_large),
-    "cost-coefficient": Study("Score and share of large against the cost coefficient", sweeps.cost_coefficient),
-    "period": Study("Score and share of large against the period", sweeps.period),
+    "cost-coefficient": Study(
+        "Score and share of large against the cost coefficient",
+        sweeps.cost_coefficient,
+        across="cost coefficient λ, log scale",
+    ),
+    "period": Study(
+        "Score and share of large against the period", sweeps.period, across="period: steps that a pick holds"
+    ),
     "sizes": Study(
         "Widths of the gears by the paper's procedure",
         sizes.groups,
@@ -80,6 +87,7 @@ class Answer:
     title: str
     lines: list[Line]
     remarks: list[str]
+    across: str | None = None  # the axis of its figure
 
 
 def find(name: str) -> Study:
@@ -100,11 +108,11 @@ def carry_out(study: Study, tasks: Sequence[Task], shop: Workshop) -> Answer:
         if study.reasoning is not None:
             remarks += study.reasoning(found)
         lines += found
-    return Answer(study.title, lines, remarks + table.notes(overall(lines)))
+    return Answer(study.title, lines, remarks + table.notes(overall(lines)), study.across)
 
 
 def write(answer: Answer, setup: Setup, directory: Path) -> list[Path]:
-    """The table as CSV, Markdown and LaTeX, and every seed of it as JSON."""
+    """The table as CSV, Markdown and LaTeX, every seed of it as JSON, and a figure where something is swept."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -124,4 +132,14 @@ def write(answer: Answer, setup: Setup, directory: Path) -> list[Path]:
     }
     for name, text in texts.items():
         write_whole(directory / name, text.encode())
-    return [directory / name for name in texts]
+    return [*(directory / name for name in texts), *_draw(answer, directory)]
+
+
+def _draw(answer: Answer, directory: Path) -> list[Path]:
+    if answer.across is None:
+        return []
+    try:
+        from lowgear.studies.figure import draw
+    except ImportError:  # without the extra `report` the table stands alone
+        return []
+    return draw(answer.lines, answer.across, directory)

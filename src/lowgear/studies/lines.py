@@ -40,6 +40,7 @@ class Line:
     seeds: tuple[Scored, ...]
     paper: Paper = NOTHING
     steps: int = 0  # environment steps of each agent
+    x: float | None = None  # where it stands along what a study sweeps
 
     @property
     def score(self) -> Spread:

@@ -106,7 +106,9 @@ class Pool:
                 Scored.of(agent.seed, found[run.directory.path][_name(number, group.setting)])
                 for agent, (run, number) in zip(group.config.agents, spots, strict=True)
             ]
-            lines.append(Line(find(group.config.task), group.label, tuple(seeds), group.paper, group.config.steps))
+            lines.append(
+                Line(find(group.config.task), group.label, tuple(seeds), group.paper, group.config.steps, group.x)
+            )
         return lines
 
     def policies(self, group: Group) -> list[Policy]:

@@ -76,3 +76,4 @@ class Group:
     config: RunConfig
     setting: float | None = None  # of the dial; None: each agent's own
     paper: Paper = NOTHING
+    x: float | None = None  # where it stands along what a study sweeps

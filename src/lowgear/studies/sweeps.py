@@ -12,15 +12,18 @@ def cost_coefficient(setup: Setup, task: Task) -> list[Group]:
     config = setup.config(task, "asymmetric")
     dial = config.agents[0].dial
     if dial.turns:
-        return [Group(_name(value), config, value) for value in dial.settings(len(COEFFICIENTS))]
+        return [Group(_name(value), config, value, x=value) for value in dial.settings(len(COEFFICIENTS))]
     values = setup.cost_coefficients or [(task.cost_coefficient or 0.0) * factor for factor in COEFFICIENTS]
-    return [Group(_name(value), setup.config(task, "asymmetric", cost_coefficients=[value])) for value in values]
+    return [
+        Group(_name(value), setup.config(task, "asymmetric", cost_coefficients=[value]), x=value) for value in values
+    ]
 
 
 def period(setup: Setup, task: Task) -> list[Group]:
     """Picks that hold for so many steps, whatever the recipe's choice."""
     return [
-        Group(f"period {steps}", setup.config(task, "asymmetric", overrides={"periods": (steps,)})) for steps in PERIODS
+        Group(f"period {steps}", setup.config(task, "asymmetric", overrides={"periods": (steps,)}), x=steps)
+        for steps in PERIODS
     ]
 
 
