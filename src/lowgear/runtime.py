@@ -193,18 +193,22 @@ class Policy:
 def load(path: str | Path) -> Policy:
     """Read a policy file; a damaged or edited one is an error that names what is wrong."""
     path = Path(path)
-    if not path.is_file():
-        raise LowgearError(f"{path}: no such policy file")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise LowgearError(f"{path} is not a whole safetensors file ({error}); train or copy it again") from None
+    metadata, tensors = read_tensors(path, "policy file", "train or copy it again")
     if "lowgear" not in metadata:
         raise LowgearError(f"{path} is a safetensors file but not a Lowgear policy: its header has no 'lowgear' entry")
     header = _parse_header(path, metadata["lowgear"])
     return Policy(header, _build(path, header, tensors))
+
+
+def read_tensors(path: Path, what: str, remedy: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """Metadata and arrays of a safetensors file; one that is missing or damaged is an error that says what to do."""
+    if not path.is_file():
+        raise LowgearError(f"{path}: no such {what}")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise LowgearError(f"{path} is not a whole safetensors file ({error}); {remedy}") from None
 
 
 def stack(policies: Sequence[Weights]) -> Weights:

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from lowgear.errors import LowgearError
-from lowgear.runtime import write_whole
+from lowgear.runtime import read_tensors, write_whole
 
 FloatArray = npt.NDArray[np.float32]
 ENTRY = "lowgear-demonstrations"
@@ -116,14 +115,7 @@ def of_trajectories(origin: Origin, found: Sequence[Trajectory]) -> Demonstratio
 def load(path: str | Path) -> Demonstrations:
     """Read a file that `save` wrote; a damaged or edited one is an error that names what is wrong."""
     path = Path(path)
-    if not path.is_file():
-        raise LowgearError(f"{path}: no such file of demonstrations")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise LowgearError(f"{path} is not a whole safetensors file ({error}); record it again") from None
+    metadata, tensors = read_tensors(path, "file of demonstrations", "record it again")
     if ENTRY not in metadata:
         raise LowgearError(f"{path} is a safetensors file but holds no demonstrations: it has no {ENTRY!r} entry")
     origin = _parse(path, metadata[ENTRY])
