@@ -234,13 +234,15 @@ def test_the_master_is_paid_under_the_goal_it_is_told() -> None:
     # One pick, told to want 6: it gets there after two of its three steps.
     told = PickSteps(jnp.array([[-1.0, 0, 50]]), jnp.array([[True, True, False]]), jnp.zeros(1))
     draw = Draw(jnp.array([2]), jnp.zeros(1), jnp.array([[6.0]]), told)
-    paid = asymmetric._picks(jnp.asarray(ROWS), SETTINGS, draw, METHOD._replace(discount_by_step=True, pick_cost=2.0))
+    paid = asymmetric._picks(
+        jnp.asarray(ROWS), SETTINGS, None, draw, METHOD._replace(discount_by_step=True, pick_cost=2.0)
+    )
     np.testing.assert_array_equal(paid.observation, [[1, 2, 6]])
     np.testing.assert_array_equal(paid.next_observation, [[7, 8, 6]])
     np.testing.assert_allclose(paid.reward, [-1 + 0 - 0.1 * (1 * 1.5 + 2)], rtol=1e-6)  # two steps, the second by half
     np.testing.assert_array_equal(paid.discount, [0])
     alive = draw._replace(told=told._replace(alive=jnp.ones(1)))
-    paid = asymmetric._picks(jnp.asarray(ROWS), SETTINGS, alive, METHOD._replace(discount_by_step=True))
+    paid = asymmetric._picks(jnp.asarray(ROWS), SETTINGS, None, alive, METHOD._replace(discount_by_step=True))
     np.testing.assert_allclose(paid.discount, [0.5**2])
 
 
@@ -250,7 +252,7 @@ def test_a_gear_is_fed_the_goal_it_is_told(monkeypatch) -> None:
     told = hindsight.Steps(jnp.array([-1.0, 0]), jnp.array([1.0, 0]))
     draw = Draw(jnp.array([0, 2]), jnp.zeros(4), jnp.array([[6.0], [8.0]]), told)
     state = sac.SacState(*[None] * len(sac.SacState._fields))
-    asymmetric._update(state, jnp.asarray(ROWS), SETTINGS, draw, METHOD._replace(batch=2))
+    asymmetric._update(state, jnp.asarray(ROWS), SETTINGS, None, draw, METHOD._replace(batch=2))
     (batch,) = fed
     np.testing.assert_array_equal(batch.observation, [[1, 2, 6], [5, 6, 8]])
     np.testing.assert_array_equal(batch.next_observation, [[3, 4, 6], [7, 8, 8]])

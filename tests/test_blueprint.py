@@ -92,7 +92,11 @@ def test_goals_in_the_papers_recipe_and_in_ours() -> None:
     assert modern.goals == Goals((25, 28), (28, 31), RULE, share=0.8, shift=0.0, ends=False)
     for method in (paper, modern):
         assert method.replay.hindsight
-        assert method.sac.value_bounds is None
+    assert paper.sac.value_bounds is None
+    assert modern.sac.value_bounds == pytest.approx((-20.0, 0.0))  # -1 a step at a discount of 0.95
+    assert (paper.scaled, modern.scaled) == (False, True)
+    assert behaviour_of(resolve(PUSH), has_goals=True).random_share == 0.3
+    assert behaviour_of(resolve(PUSH, "paper"), has_goals=True).random_share == 0
     for recipe in ("paper", "modern"):
         assert header_of(resolve(PUSH, recipe), PUSH_SPEC, 0, 0).hindsight
 
@@ -102,6 +106,8 @@ def test_hindsight_only_where_there_are_goals() -> None:
         config = resolve(WALKER, recipe, overrides={"bound_targets": True})
         method = method_of(config, SPEC)
         assert (method.goals, method.replay.hindsight, method.sac.value_bounds) == (None, False, None)
+        assert not method.scaled
+        assert behaviour_of(config).random_share == 0
         assert not header_of(config, SPEC, 0, 0).hindsight
     config = resolve(PUSH, overrides={"hindsight_share": 0.0, "bound_targets": True})
     method = method_of(config, PUSH_SPEC, RULE)

@@ -91,6 +91,19 @@ def test_a_task_without_success_has_none():
     assert [e.success for e in episodes] == [None, None]
 
 
+def test_a_share_of_the_steps_is_random_and_the_others_are_what_they_were():
+    columns, plain, _ = collect([40], [0], 40)
+    _, mixed, _ = collect([40], [0], 40, random_share=0.3)
+    changed = (plain[0][:, columns.action] != mixed[0][:, columns.action])[:, 0]
+    assert abs(changed.mean() - 0.3) < 0.06  # four standard deviations of 640 steps
+    strayed = mixed[0][changed, columns.action]
+    assert abs(strayed.mean()) < 0.17  # uniform in [-1, 1], four standard errors
+    assert abs(strayed.std() - 3**-0.5) < 0.09
+    _, all_random, _ = collect([40], [0], 2, random_share=1.0)
+    _, from_the_start, _ = collect([40], [0], 2, random_steps=32)
+    np.testing.assert_array_equal(all_random[..., columns.action], from_the_start[..., columns.action])
+
+
 def test_picks_hold_for_the_period_and_end_with_the_episode():
     columns, rows, _ = collect([7, 12], [0, 1], 2)
     assert rows[0][:14, columns.age].tolist() == [1, 2, 3, 4, 5, 1, 2] * 2

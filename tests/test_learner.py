@@ -84,7 +84,7 @@ def reference():
 
 def test_every_learner_learns(reference) -> None:
     assert reference["learner"].time == 6 * CHUNK
-    for new, old in zip(reference["state"], reference["fresh"], strict=True):
+    for new, old in zip(reference["state"].learners, reference["fresh"].learners, strict=True):
         for agent in range(POPULATION):
             moved = jax.tree.map(lambda a, b, p=agent: bool((a[p] != b[p]).any()), new.params, old.params)
             assert all(jax.tree.leaves(moved)), f"agent {agent}: {moved}"
@@ -138,7 +138,7 @@ def test_a_state_is_a_copy_that_later_updates_leave_alone(reference) -> None:
 
 def test_what_acts_is_the_actors_and_the_master(reference) -> None:
     *gears, master = reference["learner"].acting()
-    state = reference["state"]
+    state = reference["state"].learners
     for found, learned in zip(gears, state[:-1], strict=True):
         assert_equal(found, learned.params.actor)
     assert_equal(master, state[-1].params)
@@ -172,9 +172,11 @@ def test_learners_that_are_not_named_stay_and_the_others_are_none_the_wiser(refe
     learner = Learner(METHOD, KNOBS, CAPACITY, cores=cores, which=(1,))
     try:
         metrics = go(learner, range(6))
-        state = learner.state()
-        assert_equal((state[0], state[2]), (reference["fresh"][0], reference["fresh"][2]))
-        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), state[1], reference["state"][1])
+        (first, named, last), _ = learner.state()
+        (fresh_first, _, fresh_last), _ = reference["fresh"]
+        assert_equal((first, last), (fresh_first, fresh_last))
+        expected = reference["state"].learners[1]
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), named, expected)
         assert {name.partition("_")[0] for name in metrics} == {"gear1"}
     finally:
         learner.close()

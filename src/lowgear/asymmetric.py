@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 
-from lowgear import dial, dqn, hindsight, noise, replay, sac
+from lowgear import dial, dqn, hindsight, noise, replay, sac, scale
 from lowgear.dqn import DqnSettings, DqnState, Picks
 from lowgear.hindsight import Goals
 from lowgear.replay import PickSteps, Replay, ReplaySettings
 from lowgear.sac import SacSettings, SacState, Transitions
+from lowgear.scale import Scale
 
 Metrics = dict[str, jax.Array]
 Values = Any  # jax.Array, or NumPy's before it is on the device
@@ -57,6 +58,7 @@ class Method(NamedTuple):
     dqn: DqnSettings
     replay: ReplaySettings
     goals: Goals | None = None  # None: no hindsight
+    scaled: bool = False  # learners see observations on the scale that the random steps gave
 
 
 def init(seeds: jax.Array, method: Method) -> Learners:
@@ -82,16 +84,20 @@ def learn(
     which: tuple[int, ...],
     updates: int,
     method: Method,
+    seen: Scale | None = None,
 ) -> tuple[Learners, Metrics]:
     """Update the learners numbered `which` as many times as told, each time on fresh batches.
 
-    `time` counts the updates before these: it is the clock of the random numbers. Metrics are means, (P,) each.
+    `time` counts the updates before these: it is the clock of the random numbers. Observations are `seen` on a scale,
+    or as they are. Metrics are means, (P,) each.
     """
 
     ring = replay.by_agent(ring, method.replay.lanes)
 
-    def agent(states: Learners, rows: jax.Array, knobs: Knobs, draws: tuple[Draw, ...]) -> tuple[Learners, Metrics]:
-        results = [_update(state, rows, knobs, draw, method) for state, draw in zip(states, draws, strict=True)]
+    def agent(
+        states: Learners, rows: jax.Array, knobs: Knobs, seen: Scale | None, draws: tuple[Draw, ...]
+    ) -> tuple[Learners, Metrics]:
+        results = [_update(state, rows, knobs, seen, draw, method) for state, draw in zip(states, draws, strict=True)]
         metrics = {
             f"{learner_name(number, method)}_{name}": value
             for number, (_, found) in zip(which, results, strict=True)
@@ -100,7 +106,7 @@ def learn(
         return tuple(state for state, _ in results), metrics
 
     def body(states: Learners, draws: tuple[Draw, ...]) -> tuple[Learners, Metrics]:
-        new_states, metrics = jax.vmap(agent)(states, ring.rows, knobs, draws)
+        new_states, metrics = jax.vmap(agent)(states, ring.rows, knobs, seen, draws)
         return new_states, metrics
 
     # Drawn for all updates at once: inside the loop the compiler would draw anew for every use of a number.
@@ -175,25 +181,29 @@ def _draw(number: int, method: Method, seed: jax.Array, ring: Replay, time: jax.
 
 
 def _update(
-    state: LearnerState, rows: jax.Array, knobs: Knobs, draw: Draw, method: Method
+    state: LearnerState, rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method
 ) -> tuple[LearnerState, Metrics]:
     """One update of one agent's learner on the batch that was drawn for it."""
     if isinstance(state, DqnState):
-        return dqn.update(state, _picks(rows, knobs, draw, method), knobs.master_learning_rate, method.dqn)
+        return dqn.update(state, _picks(rows, knobs, seen, draw, method), knobs.master_learning_rate, method.dqn)
     steps = replay.transitions(rows, draw.rows, knobs.discount, method.replay.columns)
     if isinstance(draw.told, hindsight.Steps):
         steps = _ask(steps, draw, method)._replace(reward=draw.told.reward, discount=knobs.discount * draw.told.alive)
+    if seen is not None:
+        steps = scale.see(steps, seen)
     normal = draw.chance.reshape(2, method.batch, method.act_dim)
     return sac.update(state, steps, normal, knobs.learning_rate, method.sac)
 
 
-def _picks(rows: jax.Array, knobs: Knobs, draw: Draw, method: Method) -> Picks:
+def _picks(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method) -> Picks:
     """The master's batch, paid: at the agent's coefficient, or with a dial at a fresh one for each pick."""
     weight = knobs.master_discount if method.discount_by_step else jnp.float32(1)
     steps = draw.told if isinstance(draw.told, PickSteps) else replay.steps_of_picks(rows, draw.rows, method.replay)
     found = replay.picks(rows, draw.rows, steps, weight, method.replay)
     if draw.goal is not None:
         found = found._replace(picks=_ask(found.picks, draw, method))
+    if seen is not None:
+        found = found._replace(picks=scale.see(found.picks, seen))
     if not method.dial:
         return pay(found, knobs.cost_low, knobs.master_discount, method)
     # An agent of one coefficient has nothing to set, and sees the middle of its dial.

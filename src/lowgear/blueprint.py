@@ -57,6 +57,7 @@ def method_of(config: RunConfig, spec: EnvSpec, goal_rule: GoalRule | None = Non
             recipe.environments,
         ),
         goals=goals,
+        scaled=recipe.goal_scale and spec.desired_goal is not None,
     )
 
 
@@ -110,7 +111,7 @@ def knobs_of(config: RunConfig) -> Knobs:
     )
 
 
-def behaviour_of(config: RunConfig) -> Behaviour:
+def behaviour_of(config: RunConfig, has_goals: bool = False) -> Behaviour:
     """How the agents act while they train."""
     recipe = config.recipe
     forced = [agent.forced_gear(len(config.gears)) for agent in config.agents]
@@ -123,6 +124,7 @@ def behaviour_of(config: RunConfig) -> Behaviour:
         environments=recipe.environments,
         dial=np.array([agent.dial.turns for agent in config.agents]) if recipe.dial else None,
         random_steps=recipe.random_steps,
+        random_share=recipe.goal_random_share if has_goals else 0.0,
         noise_hold=recipe.noise_hold,
         explore_steps=recipe.explore_share * config.steps,
         explore_last=recipe.explore_last,

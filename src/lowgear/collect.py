@@ -37,6 +37,7 @@ class Behaviour(NamedTuple):
     environments: int  # of each agent, E
     dial: npt.NDArray[np.bool_] | None  # (P,): whose dial turns, each episode at a position of its own; None: no dials
     random_steps: int
+    random_share: float  # of the steps after those whose actions are random too
     noise_hold: int  # steps that a draw of action noise holds
     explore_steps: float  # over which the master's ε falls from 1
     explore_last: float
@@ -127,7 +128,10 @@ class Collector:
     def _act(self, weights: Weights, gear: npt.NDArray[np.int32], chunk: "_Chances", k: int) -> FloatArray:
         if self.steps < self.behaviour.random_steps:
             return chunk.action[:, k]
-        return act(weights.gears, self._observation, gear, self.behaviour.activation, chunk.noise[:, k])
+        chosen = act(weights.gears, self._observation, gear, self.behaviour.activation, chunk.noise[:, k])
+        if not self.behaviour.random_share:
+            return chosen
+        return np.where(chunk.stray[:, k, :, None] < self.behaviour.random_share, chunk.action[:, k], chosen)
 
     def _draw(self, steps: int) -> "_Chances":
         """The chunk's random numbers, each agent's from a generator of its own."""
@@ -140,6 +144,7 @@ class Collector:
             choice=np.empty(shape, np.int64),
             dial=np.empty(shape, np.float32),
             action=np.empty((*shape, act_dim), np.float32),
+            stray=np.empty(shape, np.float32),
         )
         draws = (-(-steps // hold), environments, act_dim)
         for agent, seed in enumerate(self.behaviour.seeds):
@@ -148,8 +153,10 @@ class Collector:
             chances.explore[agent] = generator.random(shape[1:], np.float32)
             chances.choice[agent] = generator.integers(0, 2**31, shape[1:])
             chances.dial[agent] = generator.random(shape[1:], np.float32)
-            if self.steps < self.behaviour.random_steps:
+            if self.steps < self.behaviour.random_steps or self.behaviour.random_share:
                 chances.action[agent] = generator.uniform(-1, 1, draws).repeat(hold, axis=0)[:steps]
+            if self.behaviour.random_share:
+                chances.stray[agent] = generator.random(shape[1:], np.float32)
         return chances
 
     def _finished(self, ended: npt.NDArray[np.bool_], success: npt.NDArray[np.bool_] | None) -> list[Episode]:
@@ -187,3 +194,4 @@ class _Chances(NamedTuple):
     choice: npt.NDArray[np.int64]
     dial: FloatArray
     action: FloatArray
+    stray: FloatArray

@@ -219,8 +219,9 @@ def _check_recipe(recipe: Recipe) -> None:
         raise LowgearError(
             f"{recipe.environments} environments cannot share chunks of {recipe.chunk} steps evenly: choose a divisor"
         )
-    if not 0 <= recipe.hindsight_share <= 1:
-        raise LowgearError(f"hindsight share {recipe.hindsight_share}: write a number from 0 to 1")
+    for name in ("hindsight_share", "goal_random_share"):
+        if not 0 <= getattr(recipe, name) <= 1:
+            raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write a number from 0 to 1")
     reach = recipe.dial_reach
     if len(reach) != 2 or not 0 < reach[0] <= reach[1] < float("inf"):
         raise LowgearError(f"dial reach {reach}: write two numbers above 0, the lower first")

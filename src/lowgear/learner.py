@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from lowgear import asymmetric, replay
+from lowgear import asymmetric, replay, scale
 from lowgear.asymmetric import Knobs, Learners, Method
 from lowgear.errors import LowgearError
+from lowgear.scale import Scale
 
 Metrics = dict[str, npt.NDArray[np.float32]]
 
@@ -41,6 +42,13 @@ class Job(NamedTuple):
 
     shard: int
     which: tuple[int, ...]
+
+
+class Memory(NamedTuple):
+    """All that learning has left behind, on the host."""
+
+    learners: Learners
+    scale: Scale | None  # None where observations are seen as they are
 
 
 class Learner:
@@ -65,6 +73,7 @@ class Learner:
         self._slices = [slice(a, b) for a, b in zip(self.bounds, self.bounds[1:], strict=False)]
         self._knobs = [Knobs(*(jnp.asarray(v[s]) for v in knobs)) for s in self._slices]
         self.learners = [list(asymmetric.init(k.seed, method)) for k in self._knobs]
+        self._scales = [_scale(len(k.seed), method) for k in self._knobs]
         self._lanes = method.replay.lanes
         rings = [self._lanes * (s.stop - s.start) for s in self._slices]
         self._rings = [replay.init(count, capacity // self._lanes, method.replay) for count in rings]
@@ -87,6 +96,8 @@ class Learner:
 
     def start(self, updates: int) -> None:
         """Begin to update every learner as many times as told; `wait` for it before anything else."""
+        if self.time == 0 and self.method.scaled:
+            self._scales = [self._measured(ring) for ring in self._rings]
         time = jnp.asarray(self.time, jnp.int32)
         self._running = [self._pool.submit(self._run, job, time, updates) for job in self._jobs]
         self.time += updates
@@ -98,10 +109,13 @@ class Learner:
         names = sorted({name for metrics in found for name in metrics})
         return {name: np.concatenate([metrics[name] for metrics in found if name in metrics]) for name in names}
 
-    def state(self) -> Learners:
-        """Every learner of the whole population, on the host."""
-        shards = [jax.tree.map(lambda x: np.array(x), tuple(learners)) for learners in self.learners]
-        joined: Learners = _join(shards)
+    def state(self) -> Memory:
+        """Every learner of the whole population, and what they see observations through."""
+        shards = [
+            jax.tree.map(lambda x: np.array(x), Memory(tuple(learners), scale))
+            for learners, scale in zip(self.learners, self._scales, strict=True)
+        ]
+        joined: Memory = _join(shards)
         return joined
 
     def acting(self) -> Any:
@@ -113,24 +127,43 @@ class Learner:
             )
             for learners in self.learners
         ]
-        return _join(shards)
+        networks = _join(shards)
+        if not self.method.scaled:
+            return networks
+        seen = _join([jax.tree.map(lambda x: np.array(x), scale) for scale in self._scales])
+        return tuple(scale.fold(network, seen) for network in networks)
 
-    def restore(self, state: Learners, time: int) -> None:
+    def restore(self, state: Memory, time: int) -> None:
         """Take over a state that `state` gave."""
         for s, agents in enumerate(self._slices):
-            self.learners[s] = list(jax.tree.map(lambda x, a=agents: jnp.array(x[a]), state))
+            part = jax.tree.map(lambda x, a=agents: jnp.array(x[a]), state)
+            self.learners[s], self._scales[s] = list(part.learners), part.scale
         self.time = time
 
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
+    def _measured(self, ring: replay.Replay) -> Scale:
+        """The scale of all that a shard's agents have seen so far."""
+        columns = self.method.replay.columns
+        rows = min(int(ring.written), ring.rows.shape[1])
+        seen = np.asarray(ring.rows[:, :rows, columns.observation])
+        seen = seen.reshape(-1, self._lanes * rows, columns.obs_dim)
+        return Scale(*map(jnp.asarray, scale.measure(seen, self.method.goals)))
+
     def _run(self, job: Job, time: jax.Array, updates: int) -> Metrics:
         learners = self.learners[job.shard]
         mine = tuple(learners[number] for number in job.which)
         try:
             new, metrics = self._learn(
-                mine, self._rings[job.shard], self._knobs[job.shard], time, which=job.which, updates=updates
+                mine,
+                self._rings[job.shard],
+                self._knobs[job.shard],
+                time,
+                which=job.which,
+                updates=updates,
+                seen=self._scales[job.shard],
             )
             found = dict(jax.device_get(metrics).items())
         except jax.errors.JaxRuntimeError as error:
@@ -150,6 +183,11 @@ def keep_compiled_programs() -> None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lowgear" / "compiled"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def _scale(population: int, method: Method) -> Scale | None:
+    """What observations are seen through before the first update."""
+    return Scale(*map(jnp.asarray, scale.plain(population, method.obs_dim))) if method.scaled else None
 
 
 def _shards(population: int, cores: int) -> int:

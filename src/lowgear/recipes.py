@@ -33,6 +33,8 @@ class Recipe:
     explore_share: float = 0.1  # share of training over which the master's ε falls from 1
     explore_last: float = 0.02  # the ε it ends with
     hindsight_share: float = 0.8  # of a batch that hindsight relabels, on tasks with goals; 0: no hindsight
+    goal_random_share: float = 0.0  # of all later steps on tasks with goals: uniformly random actions too
+    goal_scale: bool = False  # learners see observations of tasks with goals on the scale of the random steps
     goal_reward_shift: float = 1.0  # added to the rewards of tasks with hindsight: 0 and 1 instead of -1 and 0
     end_on_success: bool = True  # an episode that succeeds ends, on tasks with goals
     periods: tuple[int, ...] = (5,)  # steps a pick may hold; the master chooses where there are several
@@ -65,11 +67,16 @@ MODERN = replace(
     price_picks=True,
     discount_by_step=True,
     sample_master=False,
+    bound_targets=True,
+    goal_random_share=0.3,
+    goal_scale=True,
     goal_reward_shift=0.0,
     end_on_success=False,
 )
 
 RECIPES = {recipe.name: recipe for recipe in (MODERN, PAPER)}
+
+FETCH: dict[str, Any] = {"discount": 0.95, "target_rate": 0.02, "random_steps": 5_000}
 
 # What the modern recipe sets by task. MountainCar's goal lies beyond what independent noise reaches.
 MODERN_BY_TASK: dict[str, dict[str, Any]] = {
@@ -81,9 +88,9 @@ MODERN_BY_TASK: dict[str, dict[str, Any]] = {
     },
     "Swimmer-v3": {"discount": 0.999},
     "BipedalWalker-v3": {"discount": 0.98},
-    "FetchPush-v1": {"discount": 0.95},
-    "FetchSlide-v1": {"discount": 0.95},
-    "FetchPickAndPlace-v1": {"discount": 0.95},
+    "FetchPush-v1": FETCH,
+    "FetchSlide-v1": FETCH,
+    "FetchPickAndPlace-v1": FETCH,
 }
 
 

@@ -62,7 +62,7 @@ class Training:
         self.config, self.spec = config, env.spec
         self.method = method_of(config, env.spec, env.goal_rule)
         self.learner = Learner(self.method, knobs_of(config), config.capacity, which=config.learners)
-        self.collector = Collector(env, behaviour_of(config))
+        self.collector = Collector(env, behaviour_of(config, has_goals=env.spec.desired_goal is not None))
         self.weights = weights_of(self.learner)
         self.best = [-np.inf] * len(config.agents)
         self.last_evaluation: list[Line] = []
