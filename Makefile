@@ -50,7 +50,7 @@ format: install
 
 bench: install  ## speed, printed as ratios within one run
 	$(BIN)/python benchmarks/step_overhead.py
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/train_speed.py
+	$(BIN)/lowgear bench train
 
 lock:  ## write constraints.txt anew from what pyproject.toml admits today
 	rm -rf .venv-lock

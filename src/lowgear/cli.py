@@ -44,6 +44,7 @@ def cli() -> None:
       lowgear report runs/NAME                  figures, tables, a page with an episode to watch
       lowgear export runs/NAME --format c       the controller as C that a robot can run
       lowgear bench deploy runs/NAME            its time per step, against ONNX Runtime
+      lowgear bench train walker-stand          how fast it trains here, and where the time goes
       lowgear study performance cartpole-swingup
                                                 a table of the paper, from training to table
     """

@@ -127,7 +127,7 @@ def resolve(
             raise LowgearError(f"{name} {value}: write 1 or more")
     steps = _whole(steps, chosen.chunk)
     if evaluate_every is None:
-        evaluate_every = _whole(max(steps // 10, 1), chosen.chunk)
+        evaluate_every = max(steps // 10, 1)
     return RunConfig(
         task=task.name,
         recipe=chosen,
@@ -135,7 +135,7 @@ def resolve(
         steps=steps,
         agents=_agents(chosen, seeds, variants, (cost_coefficients, task.cost_coefficient), discounts, learning_rates),
         boltzmann=task.boltzmann and chosen.sample_master,
-        evaluate_every=evaluate_every,
+        evaluate_every=_whole(evaluate_every, chosen.chunk),
         evaluate_episodes=evaluate_episodes,
         checkpoint_every=_whole(checkpoint_every, chosen.chunk),
         log_every=_whole(max(1_000, steps // 500), chosen.chunk),

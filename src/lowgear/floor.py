@@ -1,12 +1,16 @@
 """The least time that training can take on this machine: the multiplications it needs over the rate reached on them."""
 
+import math
 import os
+import subprocess
+import sys
 import threading
 import time
 
 import numpy as np
 
 from lowgear.config import RunConfig
+from lowgear.errors import LowgearError
 
 
 def update_flops(config: RunConfig, obs_dim: int, act_dim: int) -> int:
@@ -27,8 +31,28 @@ def update_flops(config: RunConfig, obs_dim: int, act_dim: int) -> int:
     return total
 
 
+def machine_rate(config: RunConfig, seconds: float = 0.5) -> float:
+    """FLOP/s that this machine reaches on the largest products of a run's updates, on the device that learns."""
+    import jax
+
+    batch, units = config.recipe.batch, max(config.critic_units)
+    if jax.default_backend() == "cpu":
+        return apart(units, batch, seconds)
+    return device_rate(len(config.agents), units, batch, seconds)
+
+
+def apart(units: int, batch: int = 256, seconds: float = 0.5) -> float:
+    """`gemm_rate` in a process of its own: NumPy's BLAS reads only at its start that it may use one thread a call."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    command = [sys.executable, "-m", "lowgear.floor", str(units), str(batch), str(seconds)]
+    done = subprocess.run(command, env=os.environ | dict.fromkeys(names, "1"), capture_output=True, text=True)
+    if done.returncode:
+        raise LowgearError(f"could not measure this machine's rate of products: {done.stderr.strip()[-300:]}")
+    return float(done.stdout)
+
+
 def gemm_rate(units: int, batch: int = 256, seconds: float = 0.5) -> float:
-    """FLOP/s of (batch × units)·(units × units), one thread for each core at once."""
+    """FLOP/s of NumPy's (batch × units)·(units × units), one thread for each core at once; see `apart`."""
     counts: list[int] = []
 
     def work() -> None:
@@ -50,8 +74,35 @@ def gemm_rate(units: int, batch: int = 256, seconds: float = 0.5) -> float:
     return 2 * batch * units * units * sum(counts) / seconds
 
 
+def device_rate(agents: int, units: int, batch: int = 256, seconds: float = 0.5) -> float:
+    """FLOP/s of JAX's (agents × batch × units)·(agents × units × units), one product after another."""
+    import jax
+    import jax.numpy as jnp
+
+    random = np.random.default_rng(0)
+    turn = np.linalg.qr(random.normal(size=(units, units)))[0]  # keeps lengths, so no product overflows or dies out
+    x = jnp.asarray(random.normal(size=(agents, batch, units)), jnp.float32)
+    weight = jnp.asarray(np.broadcast_to(turn, (agents, units, units)), jnp.float32)
+    chain = jax.jit(lambda x, weight, count: jax.lax.fori_loop(0, count, lambda _, y: y @ weight, x))
+
+    def timed(count: int) -> float:
+        began = time.perf_counter()
+        chain(x, weight, count).block_until_ready()
+        return time.perf_counter() - began
+
+    count = 100
+    timed(count)  # compiles
+    while (taken := timed(count)) < seconds / 2:
+        count = math.ceil(count * min(10.0, seconds / max(taken, 1e-6)))
+    return 2 * agents * batch * units * units * count / taken
+
+
 def _master_flops(config: RunConfig, obs: int) -> int:
     recipe = config.recipe
     inputs, choices, units = obs + recipe.dial, len(config.gears) * len(recipe.periods), recipe.master_units
     master = inputs * units + units * units + units * choices
     return 2 * recipe.master_batch * (2 * master + 2 * master + master - inputs * units)
+
+
+if __name__ == "__main__":
+    print(gemm_rate(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))

@@ -1,11 +1,15 @@
 """`lowgear bench`: what things take on this machine."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lowgear.errors import LowgearError
+
+if TYPE_CHECKING:
+    from lowgear.bench.train_cases import Case
 
 
 @click.group()
@@ -62,3 +66,78 @@ def deploy(
         click.echo(json.dumps(report, indent=2))
     else:
         print_deploy(report)
+
+
+@bench.command()
+@click.argument("task", required=False)
+@click.option("--recipe", help="Settings of the learners: modern or paper.  [default: modern]")
+@click.option("--agents", metavar="LIST", help="One case for each number of agents: 1,8,32.  [default: 1]")
+@click.option("--gears", metavar="WIDTHS", help="Hidden widths, cheapest first: 8,64.  [default: the paper's]")
+@click.option("--environments", type=int, help="Of each agent.  [default: the recipe's, 1]")
+@click.option("--seconds", default=20.0, show_default=True, help="Of training to time in each case, once it is warm.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there.")
+def train(task: str | None, seconds: float, as_json: bool, **options: Any) -> None:
+    """Time training, with every learner updated once for each environment step.
+
+    Without TASK: one and four agents on walker-stand with either recipe, and one with gears 64/256 on Walker2d-v3.
+    Says where the main loop's time goes, how busy the learner is, and how near both come to the rate that this machine
+    reaches on matrix products of the same shapes. Nothing is saved; each agent keeps its last 100,000 steps.
+
+    \b
+      lowgear bench train
+      lowgear bench train walker-stand --agents 1,8,32,64
+      lowgear bench train Walker2d-v3 --recipe paper --gears 64,256 --seconds 60 --json
+    """
+    import json
+    import os
+
+    import jax
+
+    from lowgear.bench.train_table import print_train
+    from lowgear.provenance import provenance
+
+    found = _measured(_cases(task, options), seconds)
+    machine = {"cores": os.cpu_count(), "backend": jax.default_backend(), "provenance": provenance()}
+    report = machine | {"cases": found}
+    if as_json:
+        click.echo(json.dumps(report, indent=2))
+    else:
+        print_train(report)
+
+
+def _measured(cases: "Sequence[Case]", seconds: float) -> list[dict[str, Any]]:
+    """What each case took, one after another, with a line on standard error that says how far it is."""
+    from rich.console import Console
+
+    from lowgear.bench.train import measure
+    from lowgear.blueprint import make_env
+
+    configs = [case.config() for case in cases]  # all first, so that a bad one is told at once
+    found = []
+    with Console(stderr=True).status("", refresh_per_second=4) as status:
+        for number, config in enumerate(configs, 1):
+            agents = f"{len(config.agents)} agent{'s' * (len(config.agents) > 1)}"
+            name = f"case {number} of {len(configs)}, {config.task} {config.recipe.name}, {agents}"
+
+            def show(what: str, name: str = name) -> None:
+                status.update(f"{name}: {what}")
+
+            show("starting")
+            found.append(measure(config, make_env(config, config.environments), seconds, show))
+    return found
+
+
+def _cases(task: str | None, options: dict[str, Any]) -> "Sequence[Case]":
+    """Those of our own, or one for each number of agents on the task named."""
+    from lowgear.bench.train_cases import CASES, Case
+    from lowgear.commands.lists import integers
+    from lowgear.tasks import parse_gears
+
+    if task is None:
+        for name, value in options.items():
+            if value is not None:
+                raise LowgearError(f"--{name} {value} is for a case of your own: name its TASK, as in walker-stand")
+        return CASES
+    gears = None if options["gears"] is None else parse_gears(options["gears"])
+    counts = [1] if options["agents"] is None else integers("--agents", options["agents"])
+    return [Case(task, options["recipe"] or "modern", gears, count, options["environments"]) for count in counts]

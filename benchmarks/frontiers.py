@@ -1,0 +1,85 @@
+"""Holds dial agents against agents that were each trained for one coefficient, from files that `keep.py` wrote.
+
+    python benchmarks/frontiers.py results/modern-*.json
+
+For every single coefficient: the mean return of its agents, and of the dial's agents at as many FLOPs (between the
+settings that were played, straight in the logarithm; at the nearer end beyond them), with the difference and its 95%
+interval, from 10,000 draws of seeds with replacement. Then whether a higher coefficient ever costs a dial agent more
+FLOPs than the intervals of its two settings allow.
+"""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+def main(files):
+    table = Table("task", "λ", "FLOPs saved", "trained for it", "the dial there", "difference", "95% interval")
+    rises = []
+    for file in files:
+        found = json.loads(file.read_text())
+        dials = grouped(found["agents"], "asymmetric", "seed")
+        fixed = grouped(found["agents"], "fixed-cost", "cost_coefficient")
+        for coefficient, lines in fixed.items():
+            table.add_row(found["task"], f"{coefficient:g}", *compared(list(dials.values()), lines, found["agents"]))
+        rises.append(f"{found['task']}: {risen(dials)}")
+    Console(width=110).print(table, *rises, sep="\n")
+
+
+def grouped(agents, variant, key):
+    """The lines of a variant by one of their values."""
+    groups = {}
+    for line in agents:
+        if line["variant"] == variant:
+            groups.setdefault(line[key], []).append(line)
+    return groups
+
+
+def compared(dials, lines, agents):
+    """What one coefficient's agents and the dial's give, as text."""
+    rng = np.random.default_rng(0)
+    large = next(line["flops_per_step"] for line in agents if line["variant"] == "large-only")
+
+    def difference(some_dials, some_lines):
+        flops = np.log(np.mean([line["flops_per_step"] for line in some_lines]))
+        settings = np.array([[(line["flops_per_step"], line["return_mean"]) for line in dial] for dial in some_dials])
+        curve = settings.mean(axis=0)
+        curve = curve[np.argsort(curve[:, 0])]
+        return (
+            float(np.interp(flops, np.log(curve[:, 0]), curve[:, 1])),
+            float(np.mean([line["return_mean"] for line in some_lines])),
+        )
+
+    there, own = difference(dials, lines)
+    draws = []
+    for _ in range(10_000):
+        some_dials = [dials[i] for i in rng.integers(0, len(dials), len(dials))]
+        some_lines = [lines[i] for i in rng.integers(0, len(lines), len(lines))]
+        dial, single = difference(some_dials, some_lines)
+        draws.append(dial - single)
+    low, high = np.percentile(draws, [2.5, 97.5])
+    saved = 1 - np.mean([line["flops_per_step"] for line in lines]) / large
+    return f"{saved:.1%}", f"{own:.0f}", f"{there:.0f}", f"{there - own:+.0f}", f"{low:+.0f} to {high:+.0f}"
+
+
+def risen(dials):
+    """In words: steps along the dials where a higher coefficient cost more."""
+    steps = [pair for lines in dials.values() for pair in pairwise(lines)]
+    beyond = [
+        b["flops_reduction"] - a["flops_reduction"]
+        for a, b in steps
+        if a["flops_reduction"] - b["flops_reduction"] > a["flops_reduction_ci95"] + b["flops_reduction_ci95"]
+    ]
+    worst = f", by up to {-min(beyond):.1%} of the large gear's FLOPs" if beyond else ""
+    return f"{len(beyond)} of {len(steps)} steps along the dials cost more beyond their intervals{worst}"
+
+
+if __name__ == "__main__":
+    main()
