@@ -124,6 +124,12 @@ def test_steps_and_capacity_are_whole_chunks():
     assert resolve(WALKER, steps=10_000, overrides={"replay": 100}).capacity == 128
 
 
+def test_evaluations_come_after_whole_chunks():
+    assert resolve(WALKER, steps=10_000, evaluate_every=1_000).evaluate_every == 1_024
+    assert resolve(WALKER, steps=10_000).evaluate_every == 1_024  # a tenth of 10,048 steps
+    assert resolve(WALKER, steps=10_000, evaluate_every=0).evaluate_every == 0
+
+
 @pytest.mark.parametrize("recipe", ["modern", "paper"])
 def test_config_survives_json(recipe):
     variants = ("asymmetric", "large-only", "fixed-cost")

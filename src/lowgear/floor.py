@@ -53,25 +53,25 @@ def apart(units: int, batch: int = 256, seconds: float = 0.5) -> float:
 
 def gemm_rate(units: int, batch: int = 256, seconds: float = 0.5) -> float:
     """FLOP/s of NumPy's (batch × units)·(units × units), one thread for each core at once; see `apart`."""
-    counts: list[int] = []
+    rates: list[float] = []
 
     def work() -> None:
         a = np.random.default_rng(0).normal(size=(batch, units)).astype(np.float32)
         b = np.random.default_rng(1).normal(size=(units, units)).astype(np.float32)
         out = np.empty((batch, units), np.float32)
-        count, stop = 0, time.perf_counter() + seconds
-        while time.perf_counter() < stop:
+        count, began = 0, time.perf_counter()
+        while (passed := time.perf_counter() - began) < seconds:
             for _ in range(20):
                 np.matmul(a, b, out=out)
             count += 20
-        counts.append(count)
+        rates.append(count / passed)
 
     threads = [threading.Thread(target=work) for _ in range(os.cpu_count() or 1)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return 2 * batch * units * units * sum(counts) / seconds
+    return 2 * batch * units * units * sum(rates)
 
 
 def device_rate(agents: int, units: int, batch: int = 256, seconds: float = 0.5) -> float:

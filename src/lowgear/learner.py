@@ -72,7 +72,9 @@ class Learner:
         self.bounds = [population * s // shards for s in range(shards + 1)]
         self._slices = [slice(a, b) for a, b in zip(self.bounds, self.bounds[1:], strict=False)]
         self._knobs = [Knobs(*(jnp.asarray(v[s]) for v in knobs)) for s in self._slices]
-        self.learners = [list(asymmetric.init(k.seed, method)) for k in self._knobs]
+        # One program, which the next run finds in the cache; operation by operation it would be dozens.
+        init = jax.jit(partial(asymmetric.init, method=method))
+        self.learners = [list(init(k.seed)) for k in self._knobs]
         self._scales = [_scale(len(k.seed), method) for k in self._knobs]
         self._lanes = method.replay.lanes
         rings = [self._lanes * (s.stop - s.start) for s in self._slices]
