@@ -1,8 +1,8 @@
 """Runs the learners of a population on this machine's devices, beside whatever the caller does meanwhile.
 
-On a CPU the work is cut into at least as many jobs as there are cores: by agents first, and by learners where there
-are fewer agents than cores. Agents and learners never read each other, so the cut changes nothing but the time. On a
-GPU it is one job.
+On a CPU with several cores every agent is a job of its own, or several, one for each part of its learners, where there
+are fewer agents than cores: a core then works on one agent's networks, which its cache holds. Agents and learners never
+read each other, so the cut changes nothing but the time. On a GPU it is one job.
 """
 
 import logging
@@ -82,7 +82,7 @@ class Learner:
         self._shared = [jnp.repeat(k.shared, self._lanes) for k in self._knobs]
         named = range(len(method.gears) + 1) if which is None else which
         self._jobs = [Job(s, group) for s in range(shards) for group in _cut(method, -(-cores // shards), named)]
-        self._pool = ThreadPoolExecutor(len(self._jobs), thread_name_prefix="learner")
+        self._pool = ThreadPoolExecutor(min(len(self._jobs), cores), thread_name_prefix="learner")
         self._running: list[Future[Metrics]] = []
         self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
         self._learn = jax.jit(
@@ -125,7 +125,7 @@ class Learner:
         shards = [
             tuple(
                 jax.tree.map(lambda x: np.array(x), part)
-                for part in (*(gear.params.actor for gear in learners[:-1]), learners[-1].params)  # type: ignore[union-attr]
+                for part in (*(gear.params.actor for gear in learners[:-1]), learners[-1].params)
             )
             for learners in self.learners
         ]
@@ -194,7 +194,7 @@ def _scale(population: int, method: Method) -> Scale | None:
 
 def _shards(population: int, cores: int) -> int:
     """Into how many equal parts the agents are cut: equal, so that one compiled program serves them all."""
-    return next((s for s in range(cores, population) if population % s == 0), population)
+    return population if cores > 1 else 1
 
 
 def _cut(method: Method, parts: int, which: Sequence[int]) -> list[tuple[int, ...]]:
