@@ -134,7 +134,7 @@ def test_the_papers_scheme_is_what_is_left_without_dial_durations_and_price_of_p
     settings = jax.tree.map(lambda x: x[0], knobs([1], coefficients=0.1, master_discount=0.9))
     # The positions that chance offers are not looked at.
     draw = Draw(rows=jnp.array([2, 4]), chance=jnp.array([-1.0, 1.0]), goal=None, told=None)
-    paid = asymmetric._picks(jnp.asarray(rows), settings, draw, METHOD)
+    paid = asymmetric._picks(jnp.asarray(rows), settings, None, draw, METHOD)
     np.testing.assert_allclose(paid.reward, [6 - 0.1 * 1 * 3, 9 - 0.1 * 10 * 2], rtol=1e-6)
     np.testing.assert_allclose(paid.discount, [0.9, 0], rtol=1e-6)
     np.testing.assert_array_equal(paid.observation, [[0, 1], [6, 7]])
@@ -151,7 +151,7 @@ def test_each_pick_of_a_dial_agent_is_paid_at_the_position_it_is_shown(ratio: fl
     method = METHOD._replace(dial=True, discount_by_step=True, pick_cost=2.0)
     drawn = np.array([-1.0, 0, 1])
     draw = Draw(rows=jnp.array([2, 2, 2]), chance=jnp.asarray(drawn), goal=None, told=None)
-    paid = asymmetric._picks(jnp.asarray(rows), settings, draw, method)
+    paid = asymmetric._picks(jnp.asarray(rows), settings, None, draw, method)
     seen, price = (drawn, [0.01, 0.1, 1.0]) if ratio > 1 else (0 * drawn, [0.01] * 3)
     np.testing.assert_array_equal(paid.observation[:, -1], seen)
     np.testing.assert_array_equal(paid.next_observation[:, -1], seen)

@@ -144,7 +144,7 @@ class Collector:
             choice=np.empty(shape, np.int64),
             dial=np.empty(shape, np.float32),
             action=np.empty((*shape, act_dim), np.float32),
-            stray=np.empty(shape, np.float32),
+            stray=np.ones(shape, np.float32),  # nobody does, unless drawn
         )
         draws = (-(-steps // hold), environments, act_dim)
         for agent, seed in enumerate(self.behaviour.seeds):
