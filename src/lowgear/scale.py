@@ -1,7 +1,7 @@
 """Observations on one scale: learners see them centred, and divided by how far they strayed in the random steps.
 
-Where positions differ by centimetres around a metre and more, small networks learn several times faster for it. It
-costs nothing at deployment: the first layer of whatever acts takes the scale in, and sees observations as they are.
+Where positions differ by centimetres around a metre and more, small networks learn sooner for it. It costs
+nothing at deployment: the first layer of whatever acts takes the scale in, and sees observations as they are.
 """
 
 from typing import Any, NamedTuple, TypeVar
