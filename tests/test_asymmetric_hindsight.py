@@ -11,12 +11,12 @@ from lowgear import asymmetric, hindsight, replay, sac
 from lowgear.asymmetric import Draw
 from lowgear.envs.goals import Asked, Distance
 from lowgear.errors import LowgearError
-from lowgear.hindsight import Goals
+from lowgear.hindsight import Goals, Told
 from lowgear.learner import Learner
-from lowgear.replay import Columns, PickSteps, ReplaySettings
+from lowgear.replay import Columns, ReplaySettings
 from tests import test_asymmetric as plain
 from tests.test_asymmetric import agent, assert_close, equal, knobs, only
-from tests.test_hindsight import Told
+from tests.test_hindsight import Host
 
 COLUMNS = Columns(obs_dim=3, act_dim=1)  # what is seen, what is achieved, what is desired
 PERIOD, CHUNK, CAPACITY, UPDATES = 3, 12, 48, 40
@@ -161,7 +161,7 @@ def test_separate_buffers_learn_from_own_steps_but_any_goal_of_the_episode() -> 
 
 
 def test_a_host_is_asked_once_for_each_learner_and_chunk(population, together) -> None:
-    host = Told()
+    host = Host()
     method = METHOD._replace(goals=METHOD.goals._replace(rule=host))
     learners, metrics = run(*population, method=method)
     jax.block_until_ready(learners)
@@ -187,7 +187,7 @@ def test_an_environment_is_asked_for_plain_numpy_arrays(population, together) ->
 
 
 def test_a_host_that_fails_is_named_without_a_traceback(caplog) -> None:
-    class Failing(Told):
+    class Failing(Host):
         def reward(self, achieved, desired):
             raise LowgearError(f"walk: compute_reward raised for {np.shape(achieved)} and {np.shape(desired)}")
 
@@ -218,7 +218,7 @@ def uncut():
     return learned(Distance(1.0), 1)
 
 
-@pytest.mark.parametrize("rule", [Distance(1.0), Told()], ids=["device", "host"])
+@pytest.mark.parametrize("rule", [Distance(1.0), Host()], ids=["device", "host"])
 def test_the_cut_over_learners_changes_nothing_and_nothing_compiles_twice(uncut, rule) -> None:
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), learned(rule, 2), uncut)
 
@@ -230,31 +230,36 @@ ROWS[:, COLUMNS.reward], ROWS[:, COLUMNS.alive], ROWS[:, COLUMNS.age] = 100, 1, 
 SETTINGS = jax.tree.map(lambda x: x[0], knobs([1], coefficients=0.1, master_discount=0.5))
 
 
-def test_the_master_is_paid_under_the_goal_it_is_told() -> None:
-    # One pick, told to want 6: it gets there after two of its three steps.
-    told = PickSteps(jnp.array([[-1.0, 0, 50]]), jnp.array([[True, True, False]]), jnp.zeros(1))
-    draw = Draw(jnp.array([2]), jnp.zeros(1), jnp.array([[6.0]]), told)
-    paid = asymmetric._picks(
-        jnp.asarray(ROWS), SETTINGS, None, draw, METHOD._replace(discount_by_step=True, pick_cost=2.0)
-    )
-    np.testing.assert_array_equal(paid.observation, [[1, 2, 6]])
-    np.testing.assert_array_equal(paid.next_observation, [[7, 8, 6]])
-    np.testing.assert_allclose(paid.reward, [-1 + 0 - 0.1 * (1 * 1.5 + 2)], rtol=1e-6)  # two steps, the second by half
-    np.testing.assert_array_equal(paid.discount, [0])
-    alive = draw._replace(told=told._replace(alive=jnp.ones(1)))
-    paid = asymmetric._picks(jnp.asarray(ROWS), SETTINGS, None, alive, METHOD._replace(discount_by_step=True))
-    np.testing.assert_allclose(paid.discount, [0.5**2])
+@pytest.mark.parametrize(("ends", "paid", "held", "discount"), [(True, -1, 1.5, 0), (False, -1 - 0.25, 1.75, 0.125)])
+def test_the_master_is_paid_under_the_goal_it_is_told(ends, paid, held, discount) -> None:
+    # One pick of three steps, told to want 6: it is there after its second, and beyond after its third.
+    told = Told(jnp.array([True]), jnp.array([[6.0]]), None)
+    method = METHOD._replace(discount_by_step=True, pick_cost=2.0, goals=GOALS._replace(ends=ends, rule=Distance(0.5)))
+    found = asymmetric._picks(jnp.asarray(ROWS), SETTINGS, None, Draw(jnp.array([2]), jnp.zeros(1), told), method)
+    np.testing.assert_array_equal(found.observation, [[1, 2, 6]])
+    np.testing.assert_array_equal(found.next_observation, [[7, 8, 6]])
+    np.testing.assert_allclose(found.reward, [paid - 0.1 * (held + 2)], rtol=1e-6)  # each step by half of the last
+    np.testing.assert_allclose(found.discount, [discount])
+
+
+def test_the_master_is_paid_what_the_host_says() -> None:
+    said = hindsight.Verdict(jnp.array([[-1.0, 0, 50]]), jnp.array([[False, True, False]]))
+    told = Told(jnp.array([True]), jnp.array([[6.0]]), said)
+    draw = Draw(jnp.array([2]), jnp.zeros(1), told)
+    found = asymmetric._picks(jnp.asarray(ROWS), SETTINGS, None, draw, METHOD._replace(discount_by_step=True))
+    np.testing.assert_allclose(found.reward, [-1 - 0.1 * 1.5], rtol=1e-6)
+    np.testing.assert_array_equal(found.discount, [0])
 
 
 def test_a_gear_is_fed_the_goal_it_is_told(monkeypatch) -> None:
     fed = []
     monkeypatch.setattr(sac, "update", lambda state, batch, *_: (fed.append(batch), (state, {}))[1])
-    told = hindsight.Steps(jnp.array([-1.0, 0]), jnp.array([1.0, 0]))
-    draw = Draw(jnp.array([0, 2]), jnp.zeros(4), jnp.array([[6.0], [8.0]]), told)
+    told = Told(jnp.array([True, True, False]), jnp.array([[6.0], [8.0], [8.0]]), None)
+    draw = Draw(jnp.array([0, 2, 2]), jnp.zeros(6), told)
     state = sac.SacState(*[None] * len(sac.SacState._fields))
-    asymmetric._update(state, jnp.asarray(ROWS), SETTINGS, None, draw, METHOD._replace(batch=2))
+    asymmetric._update(state, jnp.asarray(ROWS), SETTINGS, None, draw, METHOD._replace(batch=3))
     (batch,) = fed
-    np.testing.assert_array_equal(batch.observation, [[1, 2, 6], [5, 6, 8]])
-    np.testing.assert_array_equal(batch.next_observation, [[3, 4, 6], [7, 8, 8]])
-    np.testing.assert_array_equal(batch.reward, [-1, 0])
-    np.testing.assert_allclose(batch.discount, [0.9, 0])
+    np.testing.assert_array_equal(batch.observation, [[1, 2, 6], [5, 6, 8], [5, 6, 9]])
+    np.testing.assert_array_equal(batch.next_observation, [[3, 4, 6], [7, 8, 8], [7, 8, 9]])
+    np.testing.assert_array_equal(batch.reward, [-1, 0, 100])
+    np.testing.assert_allclose(batch.discount, [0.9, 0, 0.9])

@@ -1,6 +1,7 @@
 """Relabelling by hand on a small ring that has wrapped around, and a host's rule against the device's."""
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from lowgear import hindsight, noise, replay
 from lowgear.envs.goals import Distance
 from lowgear.hindsight import Goals
 from lowgear.replay import Columns, PickSteps, Replay, ReplaySettings
+from lowgear.sac import Transitions
 
 # An observation is what is seen, what is achieved, what is desired: a number each.
 COLUMNS = Columns(obs_dim=3, act_dim=1)
@@ -82,7 +84,31 @@ def batch(*pairs: tuple[int, float]) -> tuple[jax.Array, jax.Array]:
     return jnp.array([time % CAPACITY for time in times], jnp.int32), jnp.array(chances, jnp.float32)
 
 
-def relabel(ring, pairs, goals=GOALS, of=hindsight.steps):
+class Steps(NamedTuple):
+    """What steps pay under the goals they are told."""
+
+    reward: jax.Array
+    alive: jax.Array
+
+
+def steps(ring, row, chance, goals, settings) -> tuple[jax.Array, Steps]:
+    """The goals (B, d) that steps ask for, and what they pay."""
+    told = hindsight.tell(ring, row, chance, goals, settings, of_picks=False)
+    discount = jnp.float32(0.5)
+    lived = replay.transitions(ring.rows, row, discount, settings.columns)
+    found = hindsight.steps(lived, told, discount, goals)
+    return found.observation[:, slice(*goals.desired)], Steps(found.reward, found.discount / discount)
+
+
+def picks(ring, last, chance, goals, settings) -> tuple[jax.Array, PickSteps]:
+    """The goals (B, d) that picks ask for, and what their steps pay."""
+    told = hindsight.tell(ring, last, chance, goals, settings, of_picks=True)
+    lived = replay.transitions(ring.rows, last, jnp.float32(1), settings.columns)
+    asked = hindsight.with_goals(lived, told, goals).observation[:, slice(*goals.desired)]
+    return asked, hindsight.picks(ring.rows, last, told, goals, settings)
+
+
+def relabel(ring, pairs, goals=GOALS, of=steps):
     return jax.jit(partial(of, goals=goals, settings=SETTINGS))(ring, *batch(*pairs))
 
 
@@ -150,7 +176,7 @@ def test_a_shift_is_added_to_every_reward(ring) -> None:
     _, told = relabel(ring, pairs, ENDS._replace(shift=1.0))
     np.testing.assert_array_equal(told.reward, [1, 0, 3])
     np.testing.assert_array_equal(told.alive, [0, 1, 1])  # what is reached does not depend on it
-    _, told = relabel(ring, [(12, 0.0), (12, NEVER)], GOALS._replace(shift=1.0), hindsight.picks)
+    _, told = relabel(ring, [(12, 0.0), (12, NEVER)], GOALS._replace(shift=1.0), picks)
     np.testing.assert_array_equal(told.reward, [[0, 1, 1], [3.5, 3.75, 4.0]])
 
 
@@ -171,7 +197,7 @@ TOLD = [12, 13, 14, 9, 1001, 15, 60, 60, 14, 60.5]
 
 def test_picks_by_hand(ring) -> None:
     """Each told a goal from its last step on, or left alone."""
-    goal, told = relabel(ring, PICKS, of=hindsight.picks)
+    goal, told = relabel(ring, PICKS, of=picks)
     np.testing.assert_array_equal(goal[:, 0], TOLD)
     taken = np.arange(3) < np.array([3, 3, 3, 2, 2, 1, 1, 3, 2, 3])[:, None]
     np.testing.assert_array_equal(told.taken, taken)
@@ -182,7 +208,7 @@ def test_picks_by_hand(ring) -> None:
 
 
 def test_a_pick_that_reaches_its_new_goal_ends_there(ring) -> None:
-    goal, told = relabel(ring, PICKS, ENDS, hindsight.picks)
+    goal, told = relabel(ring, PICKS, ENDS, picks)
     np.testing.assert_array_equal(goal[:, 0], TOLD)
     # 17 to 19 is at its goal, leaves it and comes back: the first time counts. Told nothing new, it goes on, even at
     # its own goal. The step after 16 is at the goal that 16 is told, but it belongs to another pick.
@@ -193,7 +219,7 @@ def test_a_pick_that_reaches_its_new_goal_ends_there(ring) -> None:
 
 def test_a_pick_that_really_ended_and_is_left_alone_stays_ended(ring) -> None:
     for goals in (GOALS, ENDS):
-        goal, told = relabel(ring, [(14, NEVER), (12, NEVER)], goals, hindsight.picks)
+        goal, told = relabel(ring, [(14, NEVER), (12, NEVER)], goals, picks)
         np.testing.assert_array_equal(goal[:, 0], [1002, 1002])
         np.testing.assert_array_equal(told.taken, [[True, True, False], [True, True, True]])
         np.testing.assert_array_equal(told.alive, [0, 1])
@@ -203,7 +229,7 @@ def test_a_pick_that_really_ended_and_is_left_alone_stays_ended(ring) -> None:
 def test_the_whole_sum_of_a_pick_is_that_of_its_new_goal(ring, discount, reward, held) -> None:
     goals = GOALS._replace(rule=Distance(1.0, sparse=False))
     last, chance = batch((12, LAST), (12, NEVER))  # told 14: 4, 3 and 2 away
-    _, told = hindsight.picks(ring, last, chance, goals, SETTINGS)
+    _, told = picks(ring, last, chance, goals, SETTINGS)
     found = replay.picks(ring.rows, last, told, jnp.float32(discount), SETTINGS)
     own = 2.5 + 2.75 * discount + 3 * discount**2
     np.testing.assert_allclose(found.picks.reward, [reward, own], rtol=1e-6)
@@ -216,7 +242,7 @@ def test_the_whole_sum_of_a_pick_is_that_of_its_new_goal(ring, discount, reward,
 
 def test_steps_after_a_success_are_neither_paid_nor_counted(ring) -> None:
     last, chance = batch((12, 0.0), (19, 0.0))
-    _, told = hindsight.picks(ring, last, chance, ENDS._replace(shift=1.0), SETTINGS)
+    _, told = picks(ring, last, chance, ENDS._replace(shift=1.0), SETTINGS)
     found = replay.picks(ring.rows, last, told, jnp.float32(0.5), SETTINGS)
     np.testing.assert_array_equal(found.picks.reward, [0 + 0.5 * 1, 1])
     np.testing.assert_array_equal(found.held, [1.5, 1])
@@ -236,13 +262,13 @@ def test_picks_as_they_were_lived(ring) -> None:
     np.testing.assert_array_equal(lived.alive, [1, 0, 1])
 
 
-@pytest.mark.parametrize("of", [hindsight.steps, hindsight.picks])
+@pytest.mark.parametrize("of", [steps, picks])
 def test_environments_of_one_agent_are_relabelled_each_by_itself(rings, of) -> None:
     """The two agents' rings as those of one agent's two environments: the same goals, lane by lane."""
     joined = one(replay.by_agent(rings, 2), 0)
     lanes = SETTINGS._replace(lanes=2)
     chance = jnp.tile(jnp.linspace(0, 0.99, 16, dtype=jnp.float32), CAPACITY)
-    times = [time for time in range(8, 20) if time in CLOSED or of is hindsight.steps]
+    times = [time for time in range(8, 20) if time in CLOSED or of is steps]
     row = jnp.asarray(np.resize(np.repeat(times, 16), 16 * CAPACITY) % CAPACITY, jnp.int32)
     for lane in range(2):
         alone = of(one(rings, lane), row, chance, ENDS, SETTINGS)
@@ -255,7 +281,7 @@ def test_the_share_of_a_large_batch_that_is_relabelled(ring, share) -> None:
     count = 200_000
     chance = noise.uniform(jnp.uint32(3), noise.stream(noise.GOALS, 0), jnp.int32(7), count)
     row = jnp.full(count, 10, jnp.int32)
-    goal, _ = jax.jit(partial(hindsight.steps, goals=GOALS._replace(share=share), settings=SETTINGS))(ring, row, chance)
+    goal, _ = jax.jit(partial(steps, goals=GOALS._replace(share=share), settings=SETTINGS))(ring, row, chance)
     found, counts = np.unique(goal, return_counts=True)
     shares = dict(zip(found.tolist(), counts / count, strict=True))
     assert shares.pop(1002.0, 0.0) == pytest.approx(1 - share, abs=0.005)
@@ -264,13 +290,21 @@ def test_the_share_of_a_large_batch_that_is_relabelled(ring, share) -> None:
 
 def test_only_the_desired_goal_is_asked_anew() -> None:
     observation = jnp.arange(10.0).reshape(2, 5)
-    asked = hindsight.with_goal(observation, jnp.array([[-1.0, -2], [-3, -4]]), GOALS._replace(desired=(1, 3)))
-    np.testing.assert_array_equal(asked, [[0, -1, -2, 3, 4], [5, -3, -4, 8, 9]])
-    last = hindsight.with_goal(observation, jnp.array([[-1.0], [-3]]), GOALS._replace(desired=(4, 5)))
-    np.testing.assert_array_equal(last, [[0, 1, 2, 3, -1], [5, 6, 7, 8, -3]])
+    lived = Transitions(observation, jnp.zeros((2, 1)), jnp.zeros(2), jnp.ones(2), observation + 10)
+
+    def asking(goal, desired, changed=(True, True)):
+        told = hindsight.Told(jnp.array(changed), jnp.array(goal), None)
+        return hindsight.with_goals(lived, told, GOALS._replace(desired=desired))
+
+    two = asking([[-1.0, -2], [-3, -4]], (1, 3))
+    np.testing.assert_array_equal(two.observation, [[0, -1, -2, 3, 4], [5, -3, -4, 8, 9]])
+    np.testing.assert_array_equal(two.next_observation, [[10, -1, -2, 13, 14], [15, -3, -4, 18, 19]])
+    last = asking([[-1.0], [-3]], (4, 5), (True, False))
+    np.testing.assert_array_equal(last.observation, [[0, 1, 2, 3, -1], [5, 6, 7, 8, 9]])
+    np.testing.assert_array_equal(last.next_observation, [[10, 11, 12, 13, -1], [15, 16, 17, 18, 19]])
 
 
-class Told:
+class Host:
     """The rule of GOALS as a host would be asked."""
 
     on_device = False
@@ -289,14 +323,14 @@ class Told:
         return np.abs(np.asarray(achieved) - np.asarray(desired)).sum(axis=-1) <= 1
 
 
-class Paid(Told):
+class Paid(Host):
     """The same goals, paid 1 instead of 0 and 0 instead of -1, as mazes do."""
 
     def reward(self, achieved, desired):
         return super().reward(achieved, desired) + np.float32(1)
 
 
-@pytest.mark.parametrize("of", [hindsight.steps, hindsight.picks])
+@pytest.mark.parametrize("of", [steps, picks])
 def test_a_goal_is_reached_where_it_is_paid_for_whatever_the_scale(rings, of) -> None:
     chance = jnp.linspace(0, 0.79, 64)
     rows = jnp.asarray([t % CAPACITY for t in CLOSED if t >= 8] * 64)[:64]
@@ -304,17 +338,17 @@ def test_a_goal_is_reached_where_it_is_paid_for_whatever_the_scale(rings, of) ->
     def alive(rule):
         return of(one(rings, 0), rows, chance, ENDS._replace(rule=rule), SETTINGS)[1].alive
 
-    assert 0 < alive(Told()).sum() < 64
-    np.testing.assert_array_equal(alive(Paid()), alive(Told()))
+    assert 0 < alive(Host()).sum() < 64
+    np.testing.assert_array_equal(alive(Paid()), alive(Host()))
 
 
-@pytest.mark.parametrize("of", [hindsight.steps, hindsight.picks])
+@pytest.mark.parametrize("of", [steps, picks])
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_host_is_asked_once_for_all_and_tells_the_same(rings, of, ends) -> None:
     updates, size = 5, 64
     rng = np.random.default_rng(0)
     chance = jnp.asarray(rng.random((updates, 2, size), np.float32))
-    times = rng.choice([t for t in CLOSED if t >= 8] if of is hindsight.picks else range(8, 20), chance.shape)
+    times = rng.choice([t for t in CLOSED if t >= 8] if of is picks else range(8, 20), chance.shape)
     rows = jnp.asarray(times % CAPACITY, jnp.int32)
 
     def drawn(rule):
@@ -322,10 +356,10 @@ def test_a_host_is_asked_once_for_all_and_tells_the_same(rings, of, ends) -> Non
         agents = jax.vmap(relabel, (AGENTS, 0, 0))
         return jax.device_get(jax.jit(jax.vmap(agents, (None, 0, 0)))(rings, rows, chance))
 
-    host = Told()
+    host = Host()
     goal, told = drawn(host)
     jax.tree.map(np.testing.assert_array_equal, (goal, told), drawn(Distance(1.0)))
-    each = (3, 1) if of is hindsight.picks else (1,)
+    each = (3, 1) if of is picks else (1,)
     both = (2,) if ends else ()  # what was achieved, and the goal itself
     assert host.shapes == [(updates, 2, *both, size, *each)]
     if isinstance(told, PickSteps):
@@ -339,7 +373,6 @@ def test_a_host_is_asked_once_for_all_and_tells_the_same(rings, of, ends) -> Non
 def test_nothing_is_promoted_silently(ring) -> None:
     row, chance = batch((12, 0.0), (9, NEVER))
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
-        for of in (hindsight.steps, hindsight.picks):
+        for of in (steps, picks):
             goal, told = of(ring, row, chance, ENDS, SETTINGS)
             assert {x.dtype for x in (goal, told.reward, told.alive)} == {jnp.dtype("float32")}
-        hindsight.with_goal(jnp.zeros((2, 3)), goal, ENDS)

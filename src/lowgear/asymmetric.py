@@ -5,16 +5,16 @@ but never from each other, so `learn` may be given all of them or a part, and pa
 """
 
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from lowgear import dial, dqn, hindsight, noise, replay, sac, scale
 from lowgear.dqn import DqnSettings, DqnState, Picks
-from lowgear.hindsight import Goals
-from lowgear.replay import PickSteps, Replay, ReplaySettings
-from lowgear.sac import SacSettings, SacState, Transitions
+from lowgear.hindsight import Goals, Told
+from lowgear.replay import Replay, ReplaySettings
+from lowgear.sac import SacSettings, SacState
 from lowgear.scale import Scale
 
 Metrics = dict[str, jax.Array]
@@ -34,7 +34,6 @@ class Knobs(NamedTuple):
     shared: Values  # bool; False is the separate-buffers ablation
 
 
-Batch = TypeVar("Batch", Transitions, Picks)
 LearnerState = SacState | DqnState
 Learners = tuple[LearnerState, ...]  # the gears, cheapest first, then the master; P agents on every leading axis
 
@@ -156,8 +155,7 @@ class Draw(NamedTuple):
 
     rows: jax.Array  # (B,) int32: the rows that make its batch
     chance: jax.Array  # for a gear (2·B·act,) normal, next actions' then current ones'; for the master (B,) positions
-    goal: jax.Array | None  # (B, d) that it is told, with hindsight
-    told: hindsight.Steps | PickSteps | None  # what it pays under that goal
+    told: Told | None  # its goals, with hindsight
 
 
 def _draw(number: int, method: Method, seed: jax.Array, ring: Replay, time: jax.Array) -> Draw:
@@ -168,16 +166,14 @@ def _draw(number: int, method: Method, seed: jax.Array, ring: Replay, time: jax.
         return noise.uniform(seed, noise.stream(purpose, number), time, size)
 
     rows = replay.draw(ring.lists, number, uniform(noise.ROWS))
-    goal: jax.Array | None = None
-    told: hindsight.Steps | PickSteps | None = None
+    told: Told | None = None
     if method.goals is not None:
-        relabel = hindsight.picks if is_master else hindsight.steps
-        goal, told = relabel(ring, rows, uniform(noise.GOALS), method.goals, method.replay)
+        told = hindsight.tell(ring, rows, uniform(noise.GOALS), method.goals, method.replay, of_picks=is_master)
     if is_master:
-        return Draw(rows, 2 * uniform(noise.PRICES) - 1, goal, told)
+        return Draw(rows, 2 * uniform(noise.PRICES) - 1, told)
     # Flat: with a short last axis the compiler's loop over these would not be vectorised.
     normal = noise.normal(seed, noise.stream(noise.ACTIONS, number), time, 2 * size * method.act_dim)
-    return Draw(rows, normal, goal, told)
+    return Draw(rows, normal, told)
 
 
 def _update(
@@ -187,8 +183,9 @@ def _update(
     if isinstance(state, DqnState):
         return dqn.update(state, _picks(rows, knobs, seen, draw, method), knobs.master_learning_rate, method.dqn)
     steps = replay.transitions(rows, draw.rows, knobs.discount, method.replay.columns)
-    if isinstance(draw.told, hindsight.Steps):
-        steps = _ask(steps, draw, method)._replace(reward=draw.told.reward, discount=knobs.discount * draw.told.alive)
+    if draw.told is not None:
+        assert method.goals is not None
+        steps = hindsight.steps(steps, draw.told, knobs.discount, method.goals)
     if seen is not None:
         steps = scale.see(steps, seen)
     normal = draw.chance.reshape(2, method.batch, method.act_dim)
@@ -198,10 +195,14 @@ def _update(
 def _picks(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method) -> Picks:
     """The master's batch, paid: at the agent's coefficient, or with a dial at a fresh one for each pick."""
     weight = knobs.master_discount if method.discount_by_step else jnp.float32(1)
-    steps = draw.told if isinstance(draw.told, PickSteps) else replay.steps_of_picks(rows, draw.rows, method.replay)
-    found = replay.picks(rows, draw.rows, steps, weight, method.replay)
-    if draw.goal is not None:
-        found = found._replace(picks=_ask(found.picks, draw, method))
+    if draw.told is None:
+        steps = replay.steps_of_picks(rows, draw.rows, method.replay)
+        found = replay.picks(rows, draw.rows, steps, weight, method.replay)
+    else:
+        assert method.goals is not None
+        steps = hindsight.picks(rows, draw.rows, draw.told, method.goals, method.replay)
+        found = replay.picks(rows, draw.rows, steps, weight, method.replay)
+        found = found._replace(picks=hindsight.with_goals(found.picks, draw.told, method.goals))
     if seen is not None:
         found = found._replace(picks=scale.see(found.picks, seen))
     if not method.dial:
@@ -210,16 +211,6 @@ def _picks(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method
     position = jnp.where(knobs.cost_ratio > 1, draw.chance, 0.0)
     coefficient = dial.price(position, knobs.cost_low, knobs.cost_ratio)
     return show(pay(found, coefficient, knobs.master_discount, method), position)
-
-
-def _ask(batch: Batch, draw: Draw, method: Method) -> Batch:
-    """The batch with observations that ask for the goals it is told."""
-    assert method.goals is not None
-    assert draw.goal is not None
-    return batch._replace(
-        observation=hindsight.with_goal(batch.observation, draw.goal, method.goals),
-        next_observation=hindsight.with_goal(batch.next_observation, draw.goal, method.goals),
-    )
 
 
 def _keep(ready: jax.Array, new: LearnerState, old: LearnerState) -> LearnerState:

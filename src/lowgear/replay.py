@@ -190,19 +190,32 @@ def draw(lists: Lists, number: int, chance: jax.Array) -> jax.Array:
     lane = (offset[:, None] >= ends[None, :-1]).sum(axis=1, dtype=jnp.int32)  # of one lane, none to compare with
     within = offset - (ends - (stop - start))[lane]
     capacity = order.shape[1]
-    return lane * capacity + order[lane, (start[lane] + within) % capacity]
+    return lane * capacity + take(order, lane, (start[lane] + within) % capacity)
+
+
+def take(array: jax.Array, *index: jax.Array | slice | int) -> jax.Array:
+    """`array[index]` for indices that are within bounds for sure: the compiler need not check each."""
+    return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def along(row: jax.Array, by: jax.Array, rows: jax.Array, settings: ReplaySettings) -> jax.Array:
-    """The rows that stand `by` steps after others in the same lane of one agent's rings."""
+    """The rows that stand `by` steps after others in the same lane of one agent's rings, less than once around."""
     capacity = rows.shape[0] // settings.lanes
-    within = row % capacity
-    return row - within + (within + by) % capacity
+    within = in_lane(row, rows, settings)
+    # Compared, not divided: a remainder takes many times as long.
+    moved = within + by
+    moved = jnp.where(moved < 0, moved + capacity, jnp.where(moved >= capacity, moved - capacity, moved))
+    return row - within + moved
+
+
+def in_lane(row: jax.Array, rows: jax.Array, settings: ReplaySettings) -> jax.Array:
+    """Where rows of one agent's rings stand in their own lane."""
+    return row if settings.lanes == 1 else row % (rows.shape[0] // settings.lanes)
 
 
 def transitions(rows: jax.Array, number: jax.Array, discount: jax.Array, columns: Columns) -> Transitions:
     """The steps in the given rows of one agent's ring."""
-    row = rows[number]
+    row = take(rows, number)
     return Transitions(
         observation=row[:, columns.observation],
         action=row[:, columns.action],
@@ -229,16 +242,19 @@ class PickRows(NamedTuple):
 
 
 def rows_of_picks(rows: jax.Array, last: jax.Array, settings: ReplaySettings) -> tuple[jax.Array, jax.Array]:
-    """The rows (B, longest) of picks that end in the rows `last`, oldest first, and which of them are theirs."""
-    duration = rows[last, settings.columns.age].astype(jnp.int32)[:, None]
+    """The rows (B, longest) of picks that end in the rows `last`, oldest first, and which of them are theirs.
+
+    The others repeat the last one.
+    """
+    duration = take(rows, last, settings.columns.age).astype(jnp.int32)[:, None]
     offset = jnp.arange(settings.longest_pick)[None]
-    return along(last[:, None], offset - duration + 1, rows, settings), offset < duration
+    return along(last[:, None], jnp.minimum(offset - duration + 1, 0), rows, settings), offset < duration
 
 
 def steps_of_picks(rows: jax.Array, last: jax.Array, settings: ReplaySettings) -> PickSteps:
     """The steps of picks as they were lived."""
     where, within = rows_of_picks(rows, last, settings)
-    return PickSteps(rows[where, settings.columns.reward], within, rows[last, settings.columns.alive])
+    return PickSteps(take(rows, where, settings.columns.reward), within, take(rows, last, settings.columns.alive))
 
 
 def picks(
@@ -249,13 +265,13 @@ def picks(
     `discount` weighs the steps within a pick; 1 is the paper's plain sum.
     """
     columns = settings.columns
-    row = rows[last]
+    row = take(rows, last)
     first = along(last, 1 - row[:, columns.age].astype(jnp.int32), rows, settings)
     offset = jnp.arange(settings.longest_pick, dtype=jnp.float32)[None]
     weight = jnp.where(steps.taken, discount**offset, 0.0)
     return PickRows(
         Picks(
-            observation=rows[first][:, columns.observation],
+            observation=take(rows, first, columns.observation),
             choice=row[:, columns.choice].astype(jnp.int32),
             reward=(steps.reward * weight).sum(axis=1),
             discount=steps.alive,
