@@ -12,6 +12,8 @@ import numpy as np
 from lowgear.config import RunConfig
 from lowgear.errors import LowgearError
 
+IN_A_ROW = 32  # products of a device's loop: its turns take time of their own, far more than a small product
+
 
 def update_flops(config: RunConfig, obs_dim: int, act_dim: int) -> int:
     """Multiply-adds, twice, that one update of one agent needs: products forward and backward, nothing else."""
@@ -75,26 +77,32 @@ def gemm_rate(units: int, batch: int = 256, seconds: float = 0.5) -> float:
 
 
 def device_rate(agents: int, units: int, batch: int = 256, seconds: float = 0.5) -> float:
-    """FLOP/s of JAX's (agents × batch × units)·(agents × units × units), one product after another."""
+    """FLOP/s of JAX's (batch × units)·(units × units) for both critics of all agents at once, time after time."""
     import jax
     import jax.numpy as jnp
 
     random = np.random.default_rng(0)
     turn = np.linalg.qr(random.normal(size=(units, units)))[0]  # keeps lengths, so no product overflows or dies out
-    x = jnp.asarray(random.normal(size=(agents, batch, units)), jnp.float32)
-    weight = jnp.asarray(np.broadcast_to(turn, (agents, units, units)), jnp.float32)
-    chain = jax.jit(lambda x, weight, count: jax.lax.fori_loop(0, count, lambda _, y: y @ weight, x))
+    x = jnp.asarray(random.normal(size=(2 * agents, batch, units)), jnp.float32)
+    weight = jnp.asarray(np.broadcast_to(turn, (2 * agents, units, units)), jnp.float32)
+
+    def some(_: int, y: jax.Array) -> jax.Array:
+        for _ in range(IN_A_ROW):
+            y = y @ weight
+        return y
+
+    chain = jax.jit(lambda x, count: jax.lax.fori_loop(0, count, some, x))
 
     def timed(count: int) -> float:
         began = time.perf_counter()
-        chain(x, weight, count).block_until_ready()
+        chain(x, count).block_until_ready()
         return time.perf_counter() - began
 
-    count = 100
+    count = 10
     timed(count)  # compiles
     while (taken := timed(count)) < seconds / 2:
         count = math.ceil(count * min(10.0, seconds / max(taken, 1e-6)))
-    return 2 * agents * batch * units * units * count / taken
+    return 2 * 2 * agents * batch * units * units * IN_A_ROW * count / taken
 
 
 def _master_flops(config: RunConfig, obs: int) -> int:
