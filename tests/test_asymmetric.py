@@ -55,7 +55,7 @@ def knobs(seeds, coefficients=0.1, ratio=1.0, shared=True, master_discount=0.9) 
         master_learning_rate=np.float32(5e-3),
         shared=np.bool_(shared),
     )
-    return Knobs(*(jnp.broadcast_to(jnp.asarray(value), (len(seeds),)) for value in changed))
+    return jax.tree.map(lambda value: jnp.broadcast_to(jnp.asarray(value), (len(seeds),)), changed)
 
 
 def steps(rng: np.random.Generator, count: int, gear=None, earn=None) -> np.ndarray:

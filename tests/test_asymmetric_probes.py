@@ -61,7 +61,8 @@ def test_earnings_are_weighed_against_cost() -> None:
         np.testing.assert_allclose(value, answer(coefficient), rtol=0.1, atol=0.1)
 
 
-def test_one_agent_learns_the_right_choice_all_along_its_dial_and_one_without_a_range_its_own() -> None:
+@pytest.mark.parametrize("known", [False, True], ids=["learned", "known"])
+def test_one_agent_learns_the_right_choice_all_along_its_dial_and_one_without_a_range_its_own(known: bool) -> None:
     # The first agent's dial goes from 0.01 to 1 and ties in its middle; the other two know one coefficient each.
     settings = knobs([3, 4, 5], coefficients=jnp.array([0.01, 0.05, 0.3]), ratio=jnp.array([100.0, 1, 1]))
     settings = settings._replace(master_discount=jnp.full(3, 0.5))
@@ -69,12 +70,16 @@ def test_one_agent_learns_the_right_choice_all_along_its_dial_and_one_without_a_
     method = METHOD._replace(dial=True, master_units=16, master_batch=64)
     positions = np.array([-1, -0.75, -0.5, -0.25, 0.25, 0.5, 0.75, 1])
     inputs = np.stack([0 * positions, 0 * positions, positions], axis=1)
+    tariff = np.array([0.0, PERIOD * (COST[1] - COST[0])], np.float32) if known else np.zeros(2, np.float32)
+    if known:
+        settings = settings._replace(tariff=jnp.tile(tariff, (3, 1)))
     masters = train(rows, settings, method, 4000)
-    first = values(masters, inputs)[0]
+    coefficients = np.array([dial.price(position, 0.01, 100) for position in positions])
+    first = values(masters, inputs)[0] - np.outer(coefficients, tariff)
     assert first.argmax(axis=-1).tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
     for position, value in zip(positions, first, strict=True):
         np.testing.assert_allclose(value, answer(dial.price(position, 0.01, 100)), rtol=0.1, atol=0.3)
-    single = values(masters, np.zeros((1, 3)))[1:, 0]
+    single = values(masters, np.zeros((1, 3)))[1:, 0] - np.outer([0.05, 0.3], tariff)
     assert single.argmax(axis=-1).tolist() == [1, 0]
     for coefficient, value in zip((0.05, 0.3), single, strict=True):
         np.testing.assert_allclose(value, answer(coefficient), rtol=0.1, atol=0.1)
@@ -133,7 +138,7 @@ def test_the_papers_scheme_is_what_is_left_without_dial_durations_and_price_of_p
     rows[:, COLUMNS.observation] = np.arange(10).reshape(5, 2)
     settings = jax.tree.map(lambda x: x[0], knobs([1], coefficients=0.1, master_discount=0.9))
     # The positions that chance offers are not looked at.
-    draw = Draw(rows=jnp.array([2, 4]), chance=jnp.array([-1.0, 1.0]), goal=None, told=None)
+    draw = Draw(rows=jnp.array([2, 4]), chance=jnp.array([-1.0, 1.0]), told=None)
     paid = asymmetric._picks(jnp.asarray(rows), settings, None, draw, METHOD)
     np.testing.assert_allclose(paid.reward, [6 - 0.1 * 1 * 3, 9 - 0.1 * 10 * 2], rtol=1e-6)
     np.testing.assert_allclose(paid.discount, [0.9, 0], rtol=1e-6)
@@ -150,10 +155,15 @@ def test_each_pick_of_a_dial_agent_is_paid_at_the_position_it_is_shown(ratio: fl
     settings = jax.tree.map(lambda x: x[0], knobs([1], coefficients=0.01, ratio=ratio, master_discount=0.5))
     method = METHOD._replace(dial=True, discount_by_step=True, pick_cost=2.0)
     drawn = np.array([-1.0, 0, 1])
-    draw = Draw(rows=jnp.array([2, 2, 2]), chance=jnp.asarray(drawn), goal=None, told=None)
+    draw = Draw(rows=jnp.array([2, 2, 2]), chance=jnp.asarray(drawn), told=None)
     paid = asymmetric._picks(jnp.asarray(rows), settings, None, draw, method)
     seen, price = (drawn, [0.01, 0.1, 1.0]) if ratio > 1 else (0 * drawn, [0.01] * 3)
     np.testing.assert_array_equal(paid.observation[:, -1], seen)
     np.testing.assert_array_equal(paid.next_observation[:, -1], seen)
     np.testing.assert_allclose(paid.reward, 4 * 1.75 - np.array(price) * (1 * 1.75 + 2), rtol=1e-5)
     np.testing.assert_allclose(paid.discount, 0.5**3)
+    assert paid.charge is None
+    tariff = jnp.array([0.0, 30.0], jnp.float32)
+    charged = asymmetric._picks(jnp.asarray(rows), settings._replace(tariff=tariff), None, draw, method)
+    np.testing.assert_allclose(charged.charge, np.outer(price, [0, 30]), rtol=1e-5)
+    np.testing.assert_array_equal(charged.reward, paid.reward)  # it is a baseline, and pays nothing

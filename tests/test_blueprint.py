@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lowgear import asymmetric, cost
-from lowgear.blueprint import behaviour_of, header_of, knobs_of, make_env, method_of, prices_of
+from lowgear.blueprint import behaviour_of, header_of, knobs_of, make_env, method_of, prices_of, tariff_of
 from lowgear.config import resolve
 from lowgear.dial import Dial
 from lowgear.envs.goals import Asked, Distance
@@ -55,6 +55,26 @@ def test_the_modern_recipe_charges_the_master_for_all_it_does() -> None:
     assert (method.durations, method.dial, method.replay.longest_pick) == (3, True, 20)
     assert master_shapes(method) == [(25, 16), (16, 16), (16, 6)]
     assert header_of(config, SPEC, 0, 0).prices == prices_of(config, SPEC)
+
+
+def test_masters_of_dials_are_told_what_their_choices_cost() -> None:
+    config = resolve(WALKER, variants=("asymmetric", "fixed-cost"), cost_coefficients=(0.001, 0.1))
+    tariff = tariff_of(config, SPEC)
+    assert tariff is not None
+    np.testing.assert_allclose(tariff.low, [0.001, 0.001, 0.1])
+    np.testing.assert_allclose(tariff.ratio, [100, 1, 1])
+    prices = prices_of(config, SPEC)
+    by_hand = cost.tariff(prices.gear_costs, prices.pick_cost, (2, 5, 20), config.recipe.master_discount)
+    np.testing.assert_allclose(tariff.each, [by_hand] * 3, rtol=1e-6)
+    assert by_hand.index(0) == 4  # the small gear, held for 20 steps
+    np.testing.assert_array_equal(knobs_of(config, tariff).tariff, tariff.each)
+    free = tariff_of(resolve(WALKER, overrides={"price_picks": False}), SPEC)
+    assert free is not None
+    np.testing.assert_allclose(free.each[0, ::2], 0, atol=1e-4)  # then all durations of the small gear cost the same
+    for overrides in ({"known_prices": False}, {"dial": False}, {"discount_by_step": False}, {"master_discount": 1.0}):
+        assert tariff_of(resolve(WALKER, overrides=overrides), SPEC) is None
+    assert tariff_of(resolve(WALKER, "paper"), SPEC) is None
+    assert knobs_of(config).tariff is None
 
 
 @pytest.mark.parametrize("dial", [False, True])

@@ -127,3 +127,11 @@ def test_episode_flops_by_hand() -> None:
 def test_gear_shares_must_match_the_gears() -> None:
     with pytest.raises(ValueError, match="zip"):
         cost.episode_flops((1, 2), (1.0,), 0, 0, 1)
+
+
+def test_the_tariff_by_hand() -> None:
+    # Two gears for one or two steps. Once: 1.5, 3.5, 2 and 5; for ever, the small gear for two steps is cheapest: 8/3.
+    found = cost.tariff((1, 3), 0.5, (1, 2), 0.5)
+    assert found == pytest.approx((1 / 6, 13 / 6, 0, 3))
+    assert cost.tariff((1, 3), 0.0, (1, 2), 0.5) == pytest.approx((0, 2, 0, 3))  # picks are free: equal durations tie
+    assert cost.tariff((1, 1), 2.0, (4,), 0.9) == (0, 0)

@@ -57,6 +57,24 @@ def test_online_network_picks_and_target_network_values() -> None:
     assert value == pytest.approx(2.5)
 
 
+def test_what_choices_are_known_to_cost_is_taken_off_all_values() -> None:
+    params, target = table([[1, 2], [4, 3]]), table([[10, 5], [7, 20]])
+    batch = Picks(
+        observation=one_hot([0, 1]),
+        choice=jnp.array([1, 0], jnp.int32),
+        reward=jnp.array([0.5, -1.0], jnp.float32),
+        discount=jnp.array([0.9, 0.5], jnp.float32),
+        next_observation=one_hot([1, 0]),
+        charge=jnp.array([[0, 0.25], [3.0, 0]], jnp.float32),  # each row at a price of its own
+    )
+    loss, value = squared_error(params, target, batch, "relu")
+    # Next: online prefers 0 (4 to 2.75), valued at 7; then 1 (2 to -2), valued at 5.
+    goals = np.array([0.5 + 0.9 * 7, -1 + 0.5 * 5])
+    values = np.array([2 - 0.25, 4 - 3])
+    assert loss == pytest.approx(np.mean((values - goals) ** 2), rel=1e-6)
+    assert value == pytest.approx(values.mean())
+
+
 def test_gradient_is_that_of_the_chosen_values_alone() -> None:
     state, batch = dqn.init(jax.random.key(0), 4, 3, 5), random_batch()
     target = jax.tree.map(lambda x: x + 0.1, state.params)

@@ -13,7 +13,7 @@ from safetensors.numpy import save as pack
 from lowgear import runtime
 from lowgear.dial import Dial
 from lowgear.errors import LowgearError
-from lowgear.runtime import Policy, PolicyHeader
+from lowgear.runtime import Policy, PolicyHeader, Tariff
 from tests.test_runtime import ENVS, HEADER, PLAIN, assert_same, batch, random_weights
 
 
@@ -158,12 +158,12 @@ def test_extra_tensor(policy_path: Path) -> None:
     assert "gear2.0.weight" in refused(policy_path)
 
 
-@pytest.mark.parametrize("version", [0, 1, 3, "2", None])
+@pytest.mark.parametrize("version", [0, 1, 4, "2", None])
 def test_another_format_number(policy_path: Path, version: object) -> None:
     rewrite(policy_path, header=asdict(HEADER) | {"format": version})
     message = refused(policy_path)
     assert str(version) in message
-    assert "format 2" in message
+    assert "reads 2 and 3" in message
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "3", '"text"', "{}", "[" * 100_000])
@@ -249,3 +249,54 @@ def test_a_file_cannot_run_code(policy_path: Path) -> None:
 
     policy_path.write_bytes(pickle.dumps({"weights": [1, 2, 3]}))
     refused(policy_path)
+
+
+def with_tariff(each=(0.0, 1.5, 2.0, 3.0)) -> Policy:
+    """HEADER's policy, whose master knows what its choices cost."""
+    weights = runtime.take(random_weights(), 1)
+    choices = len(HEADER.gears) * len(HEADER.periods)
+    dial = HEADER.dial
+    assert dial is not None
+    tariff = Tariff(np.float32([dial.low]), np.float32([dial.ratio]), np.resize(np.float32(each), (1, choices)))
+    return Policy(HEADER, weights._replace(tariff=tariff))
+
+
+def test_a_tariff_comes_back_and_a_policy_without_one_has_none(tmp_path: Path, policy_path: Path) -> None:
+    policy = with_tariff()
+    policy.save(tmp_path / "priced.safetensors")
+    loaded = runtime.load(tmp_path / "priced.safetensors").weights
+    assert_same(loaded, policy.weights)
+    for found, wanted in zip(loaded.tariff, policy.weights.tariff, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert runtime.load(policy_path).weights.tariff is None
+
+
+def test_files_from_before_tariffs_are_read(policy_path: Path) -> None:
+    rewrite(policy_path, header=asdict(HEADER) | {"format": 2})
+    assert runtime.load(policy_path).weights.tariff is None
+
+
+@pytest.mark.parametrize(
+    ("each", "wrong"),
+    [
+        (np.zeros(3, np.float32), "should be float32"),
+        (np.zeros(6, np.float64), "should be float32"),
+        (np.array([0, 1, 2, 3, 4, -1], np.float32), "no choice can cost"),
+        (np.array([0, 1, 2, 3, 4, np.nan], np.float32), "no choice can cost"),
+    ],
+)
+def test_a_tariff_that_cannot_be_right_is_refused(policy_path: Path, each: np.ndarray, wrong: str) -> None:
+    tensors = parse(policy_path.read_bytes()) | {"master.tariff": each}
+    policy_path.write_bytes(pack(tensors, {"lowgear": json.dumps(asdict(HEADER))}))
+    with pytest.raises(LowgearError, match=wrong):
+        runtime.load(policy_path)
+
+
+def test_a_tariff_needs_a_dial(tmp_path: Path) -> None:
+    path = tmp_path / "plain.safetensors"
+    Policy(PLAIN, runtime.take(random_weights(header=PLAIN), 1)).save(path)
+    choices = len(PLAIN.gears) * len(PLAIN.periods)
+    tensors = parse(path.read_bytes()) | {"master.tariff": np.zeros(choices, np.float32)}
+    path.write_bytes(pack(tensors, {"lowgear": json.dumps(asdict(PLAIN))}))
+    with pytest.raises(LowgearError, match="of a policy with a dial"):
+        runtime.load(path)

@@ -13,7 +13,7 @@ import pytest
 from lowgear import networks, runtime
 from lowgear.dial import Dial
 from lowgear.errors import LowgearError
-from lowgear.runtime import Policy, PolicyHeader, Shifter, Weights
+from lowgear.runtime import Policy, PolicyHeader, Shifter, Tariff, Weights
 
 OBS, ACT, POPULATION, ENVS = 4, 2, 3, 6
 GEARS, MASTER = (3, 5), 7
@@ -105,9 +105,9 @@ def test_master_values_equal_those_of_jax(activation: str, header: PolicyHeader)
     position = np.linspace(-1, 1, POPULATION * ENVS, dtype=np.float32).reshape(POPULATION, ENVS)
     kept = observation.copy()
     if header.dial is None:
-        found, seen = runtime.values(weights.master, observation, None, activation), observation
+        found, seen = runtime.values(weights, observation, None, activation), observation
     else:
-        found = runtime.values(weights.master, observation, position, activation)
+        found = runtime.values(weights, observation, position, activation)
         seen = np.concatenate([observation, position[..., None]], axis=-1)  # the position comes last
     layers = tuple(networks.Layer(*map(jnp.asarray, layer)) for layer in weights.master)
     expected = jax.vmap(lambda master, x: networks.mlp(master, x, activation))(layers, seen)
@@ -120,10 +120,39 @@ def test_master_values_equal_those_of_jax(activation: str, header: PolicyHeader)
 def test_positions_are_each_environments_own() -> None:
     weights, (observation, _) = random_weights(), batch()
     position = np.zeros((POPULATION, ENVS), np.float32)
-    before = runtime.values(weights.master, observation, position, "tanh")
+    before = runtime.values(weights, observation, position, "tanh")
     position[1, 2] = 0.7
-    changed = (runtime.values(weights.master, observation, position, "tanh") != before).any(axis=-1)
+    changed = (runtime.values(weights, observation, position, "tanh") != before).any(axis=-1)
     assert np.argwhere(changed).tolist() == [[1, 2]]
+
+
+def test_a_tariff_takes_off_what_each_choice_costs_where_the_dial_stands() -> None:
+    weights, (observation, _) = random_weights(), batch()
+    choices = len(GEARS) * len(HEADER.periods)
+    each = np.random.default_rng(4).uniform(0, 50, (POPULATION, choices)).astype(np.float32)
+    low = np.linspace(0.001, 0.01, POPULATION).astype(np.float32)
+    tariff = Tariff(low, np.full(POPULATION, 100, np.float32), each)
+    position = np.tile(np.linspace(-1, 1, ENVS, dtype=np.float32), (POPULATION, 1))
+    learned = runtime.values(weights, observation, position, "tanh")
+    found = runtime.values(weights._replace(tariff=tariff), observation, position, "tanh")
+    coefficient = low[:, None] * 100 ** ((position + 1) / 2)
+    np.testing.assert_allclose(found, learned - coefficient[..., None] * each[:, None], rtol=1e-4, atol=1e-4)
+    assert found.dtype == np.float32
+    # Each agent's own, alone and in company.
+    alone = [runtime.take(weights._replace(tariff=tariff), agent) for agent in range(POPULATION)]
+    for agent, one in enumerate(alone):
+        part = slice(agent, agent + 1)
+        np.testing.assert_allclose(
+            runtime.values(one, observation[part], position[part], "tanh"), found[part], rtol=1e-5
+        )
+    np.testing.assert_array_equal(runtime.values(runtime.stack(alone), observation, position, "tanh"), found)
+
+
+def test_masters_that_know_prices_and_masters_that_learn_them_do_not_mix() -> None:
+    one, two = (runtime.take(random_weights(), agent) for agent in (0, 1))
+    tariff = Tariff(np.ones(1, np.float32), np.ones(1, np.float32), np.zeros((1, 6), np.float32))
+    with pytest.raises(LowgearError, match="do not mix"):
+        runtime.stack([one._replace(tariff=tariff), two])
 
 
 def test_log_std_bounds_are_those_of_training() -> None:

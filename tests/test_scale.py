@@ -10,7 +10,7 @@ from lowgear.envs.goals import Distance
 from lowgear.hindsight import Goals
 from lowgear.learner import Learner
 from lowgear.networks import Layer
-from lowgear.runtime import act, values
+from lowgear.runtime import Weights, act, values
 from lowgear.scale import LEAST, Scale, fold, measure
 from tests import test_learner as plain
 
@@ -67,8 +67,10 @@ def test_a_folded_network_makes_of_raw_what_the_other_makes_of_scaled() -> None:
     scaled = rng.normal(size=(2, 5, 2)).astype(np.float32)
     raw = scaled * scale.spread[:, None] + scale.centre[:, None]
     position = rng.uniform(-1, 1, (2, 5)).astype(np.float32)
-    expected = values(network, scaled, position, "tanh")
-    np.testing.assert_allclose(values(fold(network, scale), raw, position, "tanh"), expected, rtol=1e-3, atol=1e-4)
+    expected = values(Weights((), network), scaled, position, "tanh")
+    np.testing.assert_allclose(
+        values(Weights((), fold(network, scale)), raw, position, "tanh"), expected, rtol=1e-3, atol=1e-4
+    )
     assert fold(network, scale)[0].weight.dtype == np.float32
 
 

@@ -11,7 +11,8 @@ from lowgear.train import Training
 from tests.probes import Counting, Valley
 
 
-def test_one_agent_uses_the_large_gear_where_it_is_cheap_and_not_where_it_is_dear():
+@pytest.mark.parametrize("known", [True, False], ids=["known", "learned"])
+def test_one_agent_uses_the_large_gear_where_it_is_cheap_and_not_where_it_is_dear(known):
     """Only the large gear can follow the valley: it earns about 0.36 more a step and costs 200 times as much.
 
     They tie at a coefficient of about 0.0018; the settings are 0.0001, 0.0006, 0.0034 and 0.02.
@@ -25,7 +26,7 @@ def test_one_agent_uses_the_large_gear_where_it_is_cheap_and_not_where_it_is_dea
         cost_coefficients=(0.0001, 0.02),
         learning_rates=(3e-3,),
         discounts=(0.5,),
-        overrides=overrides | master,
+        overrides=overrides | master | {"known_prices": known},
         evaluate_every=0,
     )
     assert len(config.agents) == 1
@@ -33,6 +34,7 @@ def test_one_agent_uses_the_large_gear_where_it_is_cheap_and_not_where_it_is_dea
     training.run()
     training.close()
     policy = training.policy(0)
+    assert (policy.weights.tariff is not None) == known
     policies = [policy.at(value) for value in policy.header.dial.settings(4)]
     played = play_policies(policies, lambda count: envs.wrap(Valley, count), 10, "greedy", 0)
     found = [summarise(played, place, policy.header.prices) for place in range(4)]

@@ -127,7 +127,7 @@ class Agent:
             shifter.pick(np.full(count, header.forced_gear, np.int32))
         elif shifter.due.any():
             position = None if header.dial is None else np.full((1, count), self._position, np.float32)
-            found = values(weights.master, flat[None], position, header.activation)[0]
+            found = values(weights, flat[None], position, header.activation)[0]
             chance = self._generator.random(count, np.float32)
             shifter.pick(boltzmann(found, chance) if master == "boltzmann" else found.argmax(axis=-1))
         noise = None if deterministic else self._generator.standard_normal((1, count, header.act_dim), np.float32)

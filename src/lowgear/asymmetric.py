@@ -32,6 +32,9 @@ class Knobs(NamedTuple):
     learning_rate: Values
     master_learning_rate: Values
     shared: Values  # bool; False is the separate-buffers ablation
+    tariff: Values | None = (
+        None  # (P, choices): what each choice is known to cost at a coefficient of 1; see cost.tariff
+    )
 
 
 LearnerState = SacState | DqnState
@@ -210,7 +213,10 @@ def _picks(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method
     # An agent of one coefficient has nothing to set, and sees the middle of its dial.
     position = jnp.where(knobs.cost_ratio > 1, draw.chance, 0.0)
     coefficient = dial.price(position, knobs.cost_low, knobs.cost_ratio)
-    return show(pay(found, coefficient, knobs.master_discount, method), position)
+    picks = show(pay(found, coefficient, knobs.master_discount, method), position)
+    if knobs.tariff is None:
+        return picks
+    return picks._replace(charge=coefficient[:, None] * knobs.tariff[None])
 
 
 def _keep(ready: jax.Array, new: LearnerState, old: LearnerState) -> LearnerState:

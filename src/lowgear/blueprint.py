@@ -14,7 +14,7 @@ from lowgear.hindsight import Goals
 from lowgear.learner import Learner
 from lowgear.networks import CriticStyle
 from lowgear.replay import Columns, ReplaySettings
-from lowgear.runtime import PolicyHeader, Weights
+from lowgear.runtime import PolicyHeader, Tariff, Weights
 from lowgear.sac import SacSettings
 from lowgear.tasks import find
 
@@ -96,7 +96,23 @@ def prices_of(config: RunConfig, spec: EnvSpec) -> cost.Prices:
     return cost.prices(spec.obs_dim, spec.act_dim, config.gears, recipe.master_units, len(recipe.periods), recipe.dial)
 
 
-def knobs_of(config: RunConfig) -> Knobs:
+def tariff_of(config: RunConfig, spec: EnvSpec) -> Tariff | None:
+    """What the agents' masters charge their choices; None where they learn it."""
+    recipe, prices = config.recipe, prices_of(config, spec)
+    known = recipe.dial and recipe.known_prices
+    if not known or not recipe.discount_by_step or recipe.master_discount >= 1:  # else no sum over all time
+        return None
+    pick_cost = prices.pick_cost if recipe.price_picks else 0.0
+    each = cost.tariff(prices.gear_costs, pick_cost, recipe.periods, recipe.master_discount)
+    dials = [agent.dial for agent in config.agents]
+    return Tariff(
+        np.array([dial.low for dial in dials], np.float32),
+        np.array([dial.ratio for dial in dials], np.float32),
+        np.tile(np.array(each, np.float32), (len(dials), 1)),
+    )
+
+
+def knobs_of(config: RunConfig, tariff: Tariff | None = None) -> Knobs:
     """What differs between the agents, as arrays."""
     agents, recipe = config.agents, config.recipe
     return Knobs(
@@ -108,6 +124,7 @@ def knobs_of(config: RunConfig) -> Knobs:
         learning_rate=np.array([a.learning_rate for a in agents], np.float32),
         master_learning_rate=np.full(len(agents), recipe.master_learning_rate, np.float32),
         shared=np.array([a.variant != "separate-buffers" for a in agents]),
+        tariff=None if tariff is None else tariff.each,
     )
 
 
@@ -157,7 +174,7 @@ def header_of(config: RunConfig, spec: EnvSpec, agent: int, steps: int) -> Polic
     )
 
 
-def weights_of(learner: Learner) -> Weights:
+def weights_of(learner: Learner, tariff: Tariff | None = None) -> Weights:
     """What acts, out of what learns."""
     *gears, master = learner.acting()
-    return Weights(tuple(gears), master)
+    return Weights(tuple(gears), master, tariff)

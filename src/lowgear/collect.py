@@ -117,7 +117,7 @@ class Collector:
             return
         behaviour = self.behaviour
         position = None if behaviour.dial is None else self._position
-        found = values(weights.master, self._observation, position, behaviour.activation)
+        found = values(weights, self._observation, position, behaviour.activation)
         progress = self.steps / behaviour.explore_steps if behaviour.explore_steps else 1.0
         epsilon = max(behaviour.explore_last, 1 - progress)
         any_choice = chunk.choice[:, k] % found.shape[-1]

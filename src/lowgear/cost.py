@@ -57,6 +57,19 @@ def prices(
     )
 
 
+def tariff(costs: Sequence[float], pick_cost: float, periods: Sequence[int], discount: float) -> tuple[float, ...]:
+    """What each choice of a master costs beyond the cheapest one, discounted step by step, at a coefficient of 1.
+
+    Choice c is gear `c % gears` for the duration number `c // gears`. It is taken once, and the cheapest ever after:
+    all that is certain of a choice's cost before anything is learned.
+    """
+    kept = [discount**period for period in periods for _ in costs]
+    once = [cost * sum(discount**k for k in range(period)) + pick_cost for period in periods for cost in costs]
+    ever = min(paid / (1 - keeps) for paid, keeps in zip(once, kept, strict=True))
+    whole = [paid + keeps * ever for paid, keeps in zip(once, kept, strict=True)]
+    return tuple(paid - min(whole) for paid in whole)
+
+
 def gear_costs(obs_dim: int, act_dim: int, gears: Sequence[int]) -> tuple[float, ...]:
     """Price of each gear relative to the cheapest, c_ω of the paper."""
     flops = [policy_flops(obs_dim, act_dim, units) for units in gears]

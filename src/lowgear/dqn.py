@@ -29,6 +29,7 @@ class Picks(NamedTuple):
     reward: jax.Array  # (B,) what the pick earned, its cost paid
     discount: jax.Array  # (B,)
     next_observation: jax.Array  # (B, inputs)
+    charge: jax.Array | None = None  # (B, choices) that each choice is known to cost; None: it is all learned
 
 
 class DqnSettings(NamedTuple):
@@ -59,10 +60,15 @@ def update(state: DqnState, batch: Picks, learning_rate: jax.Array, settings: Dq
 
 def squared_error(params: Mlp, target: Mlp, batch: Picks, activation: str) -> tuple[jax.Array, jax.Array]:
     """Mean squared temporal-difference error: the online network picks, the target network values the pick."""
-    best = mlp(jax.lax.stop_gradient(params), batch.next_observation, activation).argmax(axis=-1)
-    next_values = mlp(target, batch.next_observation, activation)
+
+    def valued(network: Mlp, observation: jax.Array) -> jax.Array:
+        learned = mlp(network, observation, activation)
+        return learned if batch.charge is None else learned - batch.charge
+
+    best = valued(jax.lax.stop_gradient(params), batch.next_observation).argmax(axis=-1)
+    next_values = valued(target, batch.next_observation)
     next_value = jnp.take_along_axis(next_values, best[:, None], axis=-1)[:, 0]
     goal = batch.reward + batch.discount * next_value
-    values = mlp(params, batch.observation, activation)
+    values = valued(params, batch.observation)
     value = jnp.take_along_axis(values, batch.choice[:, None], axis=-1)[:, 0]
     return jnp.square(value - jax.lax.stop_gradient(goal)).mean(), value.mean()

@@ -201,7 +201,7 @@ def _pick(
     choice = np.broadcast_to(players.forced_gear[:, None], due.shape)
     if asked.any():
         position = None if players.position is None else np.broadcast_to(players.position[:, None], due.shape)
-        found = values(players.weights.master, observation, position, players.activation)
+        found = values(players.weights, observation, position, players.activation)
         if players.master == "boltzmann":
             picked = boltzmann(found, generator.random(due.shape, np.float32))
         else:

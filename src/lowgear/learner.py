@@ -71,7 +71,7 @@ class Learner:
         self.time = 0  # updates so far
         self.bounds = [population * s // shards for s in range(shards + 1)]
         self._slices = [slice(a, b) for a, b in zip(self.bounds, self.bounds[1:], strict=False)]
-        self._knobs = [Knobs(*(jnp.asarray(v[s]) for v in knobs)) for s in self._slices]
+        self._knobs = [jax.tree.map(lambda v, s=s: jnp.asarray(v[s]), knobs) for s in self._slices]
         # One program, which the next run finds in the cache; operation by operation it would be dozens.
         init = jax.jit(partial(asymmetric.init, method=method))
         self.learners = [list(init(k.seed)) for k in self._knobs]

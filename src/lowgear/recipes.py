@@ -41,6 +41,7 @@ class Recipe:
     dial: bool = False  # one agent learns a range of coefficients, and its master sees the one it pays
     dial_reach: tuple[float, float] = (1 / 30, 10.0)  # its ends where none are given, times the task's coefficient
     price_picks: bool = False  # the master pays for its own inference too
+    known_prices: bool = False  # what a choice costs is taken off a dial master's values, not learned with them
     sample_master: bool = (
         True  # draw from softmax of the master's values when evaluating, on tasks where the paper does
     )
@@ -65,6 +66,7 @@ MODERN = replace(
     periods=(2, 5, 20),
     dial=True,
     price_picks=True,
+    known_prices=True,
     discount_by_step=True,
     sample_master=False,
     bound_targets=True,

@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from lowgear import cost
-from lowgear.dial import Dial
+from lowgear.dial import Dial, price
 from lowgear.errors import LowgearError
 
 FloatArray = npt.NDArray[np.float32]
@@ -27,8 +27,18 @@ IntArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 Layers = Sequence[tuple[FloatArray, FloatArray]]  # weight (P, in, out), bias (P, out)
 
-FORMAT = 2
+FORMAT = 3  # 2 had no tariffs
+READS = (2, FORMAT)
+TARIFF = "master.tariff"
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
+
+
+class Tariff(NamedTuple):
+    """What masters charge their choices for compute; their networks add what the choices earn."""
+
+    low: FloatArray  # (P,): the coefficient at the dial's low end
+    ratio: FloatArray  # (P,): of its ends
+    each: FloatArray  # (P, choices): at a coefficient of 1
 
 
 class Weights(NamedTuple):
@@ -36,6 +46,7 @@ class Weights(NamedTuple):
 
     gears: tuple[Layers, ...]
     master: Layers
+    tariff: Tariff | None = None  # None: the master's network knows what its choices cost
 
 
 def mlp(layers: Layers, x: FloatArray, activation: str) -> FloatArray:
@@ -74,14 +85,19 @@ def act(
     return np.tanh(mean + np.exp(log_std) * noise)
 
 
-def values(master: Layers, observation: FloatArray, position: FloatArray | None, activation: str) -> FloatArray:
+def values(weights: Weights, observation: FloatArray, position: FloatArray | None, activation: str) -> FloatArray:
     """The master's values (P, N, choices); `position` (P, N) of the dial where the master has one.
 
     Choice c is gear `c % gears` for the duration number `c // gears`.
     """
-    if position is not None:
-        observation = np.concatenate([observation, position[..., None]], axis=-1, dtype=np.float32)
-    return mlp(master, observation, activation)
+    if position is None:
+        return mlp(weights.master, observation, activation)
+    found = mlp(weights.master, np.concatenate([observation, position[..., None]], -1, dtype=np.float32), activation)
+    if weights.tariff is not None:
+        low, ratio, each = weights.tariff
+        coefficient = price(position, low[:, None], ratio[:, None])
+        found -= coefficient[..., None] * each[:, None, :]
+    return found
 
 
 class Shifter:
@@ -187,6 +203,8 @@ class Policy:
             for i, (weight, bias) in enumerate(layers):
                 tensors[f"{name}.{i}.weight"] = np.ascontiguousarray(weight[0])
                 tensors[f"{name}.{i}.bias"] = np.ascontiguousarray(bias[0])
+        if self.weights.tariff is not None:
+            tensors[TARIFF] = np.ascontiguousarray(self.weights.tariff.each[0])
         write_whole(Path(path), save(tensors, {"lowgear": json.dumps(asdict(self.header))}))
 
 
@@ -220,9 +238,13 @@ def stack(policies: Sequence[Weights]) -> Weights:
             for layer in zip(*parts, strict=True)
         ]
 
-    count = len(policies[0].gears)
+    count, tariffs = len(policies[0].gears), [p.tariff for p in policies if p.tariff is not None]
+    if len(tariffs) not in (0, len(policies)):
+        raise LowgearError("policies whose masters know prices and policies whose masters learn them do not mix")
     return Weights(
-        tuple(join([p.gears[g] for p in policies]) for g in range(count)), join([p.master for p in policies])
+        tuple(join([p.gears[g] for p in policies]) for g in range(count)),
+        join([p.master for p in policies]),
+        Tariff(*map(np.concatenate, zip(*tariffs, strict=True))) if tariffs else None,
     )
 
 
@@ -232,7 +254,8 @@ def take(weights: Weights, agent: int) -> Weights:
     def one(layers: Layers) -> Layers:
         return [(weight[agent : agent + 1], bias[agent : agent + 1]) for weight, bias in layers]
 
-    return Weights(tuple(one(layers) for layers in weights.gears), one(weights.master))
+    tariff = None if weights.tariff is None else Tariff(*(part[agent : agent + 1] for part in weights.tariff))
+    return Weights(tuple(one(layers) for layers in weights.gears), one(weights.master), tariff)
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -259,8 +282,10 @@ def _parse_header(path: Path, text: str) -> PolicyHeader:
     try:
         raw: dict[str, Any] = json.loads(text)
         version = raw.get("format")
-        if version != FORMAT:
-            raise LowgearError(f"{path} has policy format {version}; this version of Lowgear reads format {FORMAT}")
+        if version not in READS:
+            raise LowgearError(
+                f"{path} has policy format {version}; this version of Lowgear reads {' and '.join(map(str, READS))}"
+            )
         raw["layout"] = tuple((str(key), int(size)) for key, size in raw["layout"])
         for key in ("action_low", "action_high", "gears", "periods"):
             raw[key] = tuple(raw[key])
@@ -314,6 +339,15 @@ def _build(path: Path, header: PolicyHeader, tensors: dict[str, Any]) -> Weights
     )
     inputs, choices = header.obs_dim + (header.dial is not None), len(header.gears) * len(header.periods)
     master = layers("master", (inputs, header.master_units, header.master_units, choices))
+    each = tensors.pop(TARIFF, None)
     if tensors:
         raise LowgearError(f"{path} holds a tensor that its header does not name: {sorted(tensors)[0]}")
-    return Weights(gears, master)
+    return Weights(gears, master, None if each is None else _tariff(path, header, each, choices))
+
+
+def _tariff(path: Path, header: PolicyHeader, each: Any, choices: int) -> Tariff:
+    if header.dial is None or each.shape != (choices,) or each.dtype != np.float32:
+        raise LowgearError(f"{path}: {TARIFF} should be float32 {(choices,)} of a policy with a dial")
+    if not (np.isfinite(each) & (each >= 0)).all():
+        raise LowgearError(f"{path}: {TARIFF} holds values that no choice can cost")
+    return Tariff(np.array([header.dial.low], np.float32), np.array([header.dial.ratio], np.float32), each[None])

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear import checkpoint, evaluate
-from lowgear.blueprint import behaviour_of, header_of, knobs_of, method_of, prices_of, weights_of
+from lowgear.blueprint import behaviour_of, header_of, knobs_of, method_of, prices_of, tariff_of, weights_of
 from lowgear.checkpoint import Checkpoints, RunDirectory
 from lowgear.collect import Collector, Episode
 from lowgear.config import RunConfig
@@ -61,9 +61,10 @@ class Training:
     ) -> None:
         self.config, self.spec = config, env.spec
         self.method = method_of(config, env.spec, env.goal_rule)
-        self.learner = Learner(self.method, knobs_of(config), config.capacity, which=config.learners)
+        self.tariff = tariff_of(config, env.spec)
+        self.learner = Learner(self.method, knobs_of(config, self.tariff), config.capacity, which=config.learners)
         self.collector = Collector(env, behaviour_of(config, has_goals=env.spec.desired_goal is not None))
-        self.weights = weights_of(self.learner)
+        self.weights = weights_of(self.learner, self.tariff)
         self.best = [-np.inf] * len(config.agents)
         self.last_evaluation: list[Line] = []
         self._make_env, self._directory = make_env, directory
@@ -157,7 +158,7 @@ class Training:
                     f"agent {agent} diverged at {self.collector.steps} steps ({name} is {value[agent]}): "
                     "lower its learning rate"
                 )
-        self.weights = weights_of(self.learner)
+        self.weights = weights_of(self.learner, self.tariff)
 
     def _log(self) -> None:
         now, (then, steps_then) = time.perf_counter(), self._clock
@@ -248,7 +249,7 @@ class Training:
     def _resume(self, directory: RunDirectory, mark: checkpoint.Mark) -> None:
         population, chunk = len(self.config.agents), self.config.recipe.chunk
         self.learner.restore(checkpoint.read_state(directory, mark, self.learner.state()), mark.updates)
-        self.weights = weights_of(self.learner)
+        self.weights = weights_of(self.learner, self.tariff)
         for rows in checkpoint.read_rows(directory, mark, population, chunk, self.collector.columns.width):
             if self._pending is not None:
                 self.learner.insert(self._pending)

@@ -12,7 +12,7 @@ from lowgear.config import resolve
 from lowgear.dial import Dial
 from lowgear.export.episode import imagine
 from lowgear.export.source import Source
-from lowgear.runtime import Policy, PolicyHeader, Weights
+from lowgear.runtime import Policy, PolicyHeader, Tariff, Weights
 from lowgear.tasks import find
 
 HEADER = PolicyHeader(
@@ -42,6 +42,7 @@ BOUNDED = {"act_dim": 2, "action_low": (-0.4, 0.0), "action_high": (0.4, 30.0)}
 
 FORMS = {
     "dial": HEADER,
+    "learned prices": replace(HEADER, recipe="learned"),
     "no dial, one period": replace(HEADER, recipe="paper", dial=None, periods=(5,)),
     "equal ends": replace(HEADER, dial=Dial(0.01, 0.01)),
     "three gears": replace(HEADER, gears=(2, 8, 16)),
@@ -69,7 +70,12 @@ def policy_of(header: PolicyHeader = HEADER, seed: int = 0) -> Policy:
 
     gears = tuple(layers(header.obs_dim, units, units, 2 * header.act_dim) for units in header.gears)
     inputs, choices = header.obs_dim + (header.dial is not None), len(header.gears) * len(header.periods)
-    return Policy(header, Weights(gears, layers(inputs, header.master_units, header.master_units, choices)))
+    master = layers(inputs, header.master_units, header.master_units, choices)
+    tariff = None
+    if header.dial is not None and header.recipe != "learned":
+        each = rng.uniform(0, 40, (1, choices)).astype(np.float32)
+        tariff = Tariff(np.float32([header.dial.low]), np.float32([header.dial.ratio]), each)
+    return Policy(header, Weights(gears, master, tariff))
 
 
 def stored(policy: Policy, count: int = 2):

@@ -90,11 +90,12 @@ def test_the_dial_turns_within_its_ends(tmp_path, gcc):
     for coefficient in np.geomspace(0.001, 0.1, 50):
         assert library.set_cost_coefficient(state, float(coefficient)) == 0
         assert state.position == pytest.approx(policy.header.dial.position(float(coefficient)), abs=1e-6)
+        assert state.cost_coefficient == pytest.approx(coefficient, rel=1e-6)
     assert abs(state.position) <= 1
     for wrong in (0.0, 0.0009, 0.11, -1.0, float("nan"), float("inf")):
-        before = state.position
+        before = state.position, state.cost_coefficient
         assert library.set_cost_coefficient(state, wrong) == -1
-        assert state.position == before
+        assert (state.position, state.cost_coefficient) == before
 
 
 def test_a_setting_of_the_dial_picks_as_the_network_does_there(tmp_path, gcc):

@@ -61,6 +61,7 @@ typedef struct {name}_state {{
     int choice;     /* the master's last pick: gear + {len(header.gears)} * duration */
     int left;       /* steps it still holds; 0: the master picks before the next action */
     float position; /* of the dial, -1 to 1 */
+    float cost_coefficient; /* what it stands for; set both with {name}_set_cost_coefficient, where there is one */
 }} {name}_state;
 
 /* Makes a state ready for its first episode; the dial stands where it was when exported. */

@@ -18,7 +18,12 @@ FLOATS = ctypes.POINTER(ctypes.c_float)
 class State(ctypes.Structure):
     """NAME_state of the header."""
 
-    _fields_ = (("choice", ctypes.c_int), ("left", ctypes.c_int), ("position", ctypes.c_float))
+    _fields_ = (
+        ("choice", ctypes.c_int),
+        ("left", ctypes.c_int),
+        ("position", ctypes.c_float),
+        ("cost_coefficient", ctypes.c_float),
+    )
 
 
 class Library:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lowgear.export.c_arrays import Layer, Shape, array, layer_arrays
 from lowgear.export.c_maths import tanh_loops, tanh_source
-from lowgear.runtime import PolicyHeader
+from lowgear.runtime import Policy, PolicyHeader
 
 HIDDEN = ("first", "second")
 
@@ -107,8 +107,9 @@ static void {own}(const float *restrict x, float *restrict action)
 """
 
 
-def master_source(name: str, layers: Sequence[Layer], header: PolicyHeader) -> str:
-    """The master's arrays and `NAME_pick(x, position)`, which returns the first of its best choices."""
+def master_source(name: str, layers: Sequence[Layer], policy: Policy) -> str:
+    """The master's arrays and `NAME_pick(x, state)`, which returns the first of its best choices."""
+    header, tariff = policy.header, policy.weights.tariff
     own = f"{name}_master"
     first = layers[0]
     dial = header.dial is not None
@@ -125,18 +126,28 @@ def master_source(name: str, layers: Sequence[Layer], header: PolicyHeader) -> s
         arrays += array(f"{own}_dial", [*dial_row.tolist(), *[0.0] * (columns - len(dial_row))])
         room = f"    float start[{columns}];\n"
         bound = f"{name.upper()}_COLUMNS({first.shape.outputs}, {columns})"
-        lines = f"    for (j = 0; j < {bound}; ++j)\n        start[j] = {own}_0_bias[j] + position * {own}_dial[j];\n"
+        lines = f"""\
+    for (j = 0; j < {bound}; ++j)
+        start[j] = {own}_0_bias[j] + state->position * {own}_dial[j];
+"""
         start = "start"
     choices = len(header.gears) * len(header.periods)
-    unused = "" if dial else "    (void)position;\n"
+    unused = "" if dial else "    (void)state;\n"
+    charge = ""
+    if tariff is not None:
+        arrays += array(f"{own}_tariff", tariff.each[0])
+        charge = f"""\
+    for (j = 0; j < {choices}; ++j)
+        out[j] -= state->cost_coefficient * {own}_tariff[j];
+"""
     return f"""\
 /* The master: {header.master_units} units, {choices} choices. */
 {arrays}
-static int {name}_pick(const float *restrict x, float position)
+static int {name}_pick(const float *restrict x, const {name}_state *state)
 {{
 {_rooms(layers)}
 {room}    int j, best = 0;
-{unused}{lines}{_forward(name, own, layers, header.activation, start)}\
+{unused}{lines}{_forward(name, own, layers, header.activation, start)}{charge}\
     for (j = 1; j < {choices}; ++j)
         best = out[j] > out[best] ? j : best;
     return best;

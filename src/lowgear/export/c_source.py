@@ -50,7 +50,7 @@ def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
         _within_source(header, name),
         _sound_source(header, name),
         *(gear_source(name, gear, gears[gear], header) for gear in used),
-        "" if master is None else master_source(name, master, header),
+        "" if master is None else master_source(name, master, policy),
         _step_source(header, name, used),
         _dial_source(policy, name) if dial else "",
         selftest_source(header, name, example),
@@ -134,7 +134,7 @@ def _act_source(header: PolicyHeader, name: str, used: Sequence[int]) -> str:
         pick = f"""\
     int gear;
     if (state->left <= 0) {{
-        state->choice = {name}_pick(x, state->position);
+        state->choice = {name}_pick(x, state);
         state->left = {name}_periods[state->choice / {gears}];
     }}
     --state->left;
@@ -145,6 +145,7 @@ def _act_source(header: PolicyHeader, name: str, used: Sequence[int]) -> str:
 {periods}void {name}_init({name}_state *state)
 {{
     state->position = {number(position(header))};
+    state->cost_coefficient = {number(header.cost_coefficient)};
     {name}_reset(state);
 }}
 
@@ -179,6 +180,8 @@ int {name}_set_cost_coefficient({name}_state *state, float cost_coefficient)
     if (!(cost_coefficient >= low * 0.999999f && cost_coefficient <= high * 1.000001f))
         return -1;
     cost_coefficient = cost_coefficient > low ? cost_coefficient : low;
+    cost_coefficient = cost_coefficient < high ? cost_coefficient : high;
+    state->cost_coefficient = cost_coefficient;
     position = {number(2 / np.log(dial.ratio))} * {name}_log(cost_coefficient / low) - 1.0f;
     state->position = position < 1.0f ? position : 1.0f;
     return 0;

@@ -100,7 +100,7 @@ def pick(policy: Policy, shifter: Shifter, observation: FloatArray) -> npt.NDArr
         shifter.pick(np.full(due.shape, header.forced_gear))
     elif due.any():
         at = None if header.dial is None else np.full(due.shape, position(header), np.float32)
-        found = runtime.values(policy.weights.master, observation[None], at, header.activation)
+        found = runtime.values(policy.weights, observation[None], at, header.activation)
         shifter.pick(found.argmax(axis=-1))
         top = np.sort(found[0].astype(np.float64), axis=-1)
         lead = (top[:, -1] - top[:, -2]) / np.maximum(1.0, np.abs(top[:, -1]))

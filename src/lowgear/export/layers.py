@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lowgear.export.c_arrays import Layer, gear_layers, master_layers
-from lowgear.runtime import Layers, Policy, Weights
+from lowgear.runtime import Layers, Policy
 
 
 def arrange(policy: Policy, weights: str) -> tuple[list[list[Layer]], list[Layer] | None]:
@@ -30,4 +30,6 @@ def rounded(policy: Policy, weights: str) -> Policy:
 
     kept = policy.weights.master if master is None else back(master, policy.weights.master)
     pairs = zip(gears, policy.weights.gears, strict=True)
-    return replace(policy, weights=Weights(tuple(back(one, was) for one, was in pairs), kept))
+    return replace(
+        policy, weights=policy.weights._replace(gears=tuple(back(one, was) for one, was in pairs), master=kept)
+    )

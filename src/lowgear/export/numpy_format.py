@@ -45,7 +45,7 @@ class Controller:
         if header.forced_gear is not None:
             shifter.pick(np.full((1, 1), header.forced_gear))
         elif shifter.due[0, 0]:
-            shifter.pick(runtime.values(self.weights.master, x, self.position, header.activation).argmax(axis=-1))
+            shifter.pick(runtime.values(self.weights, x, self.position, header.activation).argmax(axis=-1))
         gear = int(shifter.gear[0, 0])
         unit = runtime.act(self.weights.gears, x, shifter.gear, header.activation)[0, 0]
         shifter.release(shifter.advance(np.zeros((1, 1), bool)))

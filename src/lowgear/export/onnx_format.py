@@ -36,8 +36,8 @@ def models(policy: Policy) -> dict[str, bytes]:
     used = [forced] if forced is not None else range(len(gears))
     made = {f"gear{gear}.onnx": onnx_model.gear_model(gear, gears[gear], header) for gear in used}
     if master is not None:
-        made["master.onnx"] = onnx_model.master_model(master, header)
-        made["controller.onnx"] = onnx_model.controller_model(gears, master, header)
+        made["master.onnx"] = onnx_model.master_model(master, policy)
+        made["controller.onnx"] = onnx_model.controller_model(gears, master, policy)
     return {name: model.SerializeToString() for name, model in made.items()}
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from lowgear.errors import LowgearError
 from lowgear.export.c_arrays import Layer
-from lowgear.runtime import PolicyHeader
+from lowgear.runtime import Policy, PolicyHeader, Tariff
 
 try:
     import onnx
@@ -64,8 +64,9 @@ def gear_nodes(constants: Constants, gear: int, layers: Sequence[Layer], header:
     ]
 
 
-def master_nodes(constants: Constants, layers: Sequence[Layer], header: PolicyHeader, out: str) -> list[Any]:
+def master_nodes(constants: Constants, layers: Sequence[Layer], policy: Policy, out: str) -> list[Any]:
     """From `observation` and, where there is a dial, `position` to the best choice."""
+    header, tariff = policy.header, policy.weights.tariff
     source, nodes = "observation", []
     if header.dial is not None:
         shape = constants.add("row", [1, 1], np.int64)
@@ -77,7 +78,28 @@ def master_nodes(constants: Constants, layers: Sequence[Layer], header: PolicyHe
     return [
         *nodes,
         *network(constants, "master", layers, source, header.activation),
-        helper.make_node("ArgMax", ["master_out"], [out], axis=1, keepdims=0, select_last_index=0),
+        *([] if tariff is None else _charge(constants, tariff)),
+        helper.make_node(
+            "ArgMax",
+            ["master_out" if tariff is None else "master_values"],
+            [out],
+            axis=1,
+            keepdims=0,
+            select_last_index=0,
+        ),
+    ]
+
+
+def _charge(constants: Constants, tariff: Tariff) -> list[Any]:
+    """From `master_out` to `master_values`: what choices cost at `position` taken off."""
+    one, half = constants.add("whole", [1.0]), constants.add("half", [0.5])
+    ratio, lowest = constants.add("ratio", tariff.ratio), constants.add("lowest", tariff.low[0] * tariff.each)
+    return [
+        helper.make_node("Add", ["position", one], ["turned"]),
+        helper.make_node("Mul", ["turned", half], ["share"]),
+        helper.make_node("Pow", [ratio, "share"], ["times"]),
+        helper.make_node("Mul", ["times", lowest], ["charge"]),
+        helper.make_node("Sub", ["master_out", "charge"], ["master_values"]),
     ]
 
 
@@ -88,23 +110,23 @@ def gear_model(gear: int, layers: Sequence[Layer], header: PolicyHeader) -> Any:
     return _model(f"gear{gear}", nodes, [_observation(header)], [_action(header)], constants)
 
 
-def master_model(layers: Sequence[Layer], header: PolicyHeader) -> Any:
+def master_model(layers: Sequence[Layer], policy: Policy) -> Any:
     """`observation`, and `position` (1,) where there is a dial, in; `choice` (1,) out."""
-    constants = Constants()
-    nodes = master_nodes(constants, layers, header, "choice")
+    constants, header = Constants(), policy.header
+    nodes = master_nodes(constants, layers, policy, "choice")
     inputs = [_observation(header)]
     if header.dial is not None:
         inputs.append(helper.make_tensor_value_info("position", FLOAT, [1]))
     return _model("master", nodes, inputs, [_integer("choice")], constants)
 
 
-def controller_model(gears: Sequence[Sequence[Layer]], master: Sequence[Layer], header: PolicyHeader) -> Any:
+def controller_model(gears: Sequence[Sequence[Layer]], master: Sequence[Layer], policy: Policy) -> Any:
     """The whole controller, one step: state in and out as tensors, only the chosen gear computed."""
-    constants = Constants()
+    constants, header = Constants(), policy.header
     zero, one = constants.add("zero", [0], np.int64), constants.add("one", [1], np.int64)
     count = constants.add("gear_count", [len(gears)], np.int64)
     periods = constants.add("periods", header.periods, np.int64)
-    pick = master_nodes(constants, master, header, "picked")
+    pick = master_nodes(constants, master, policy, "picked")
     keep = [helper.make_node("Identity", ["choice"], ["kept"])]
     nodes = [
         helper.make_node("LessOrEqual", ["left", zero], ["due"]),

@@ -138,7 +138,7 @@ def _pick(policy: Policy, shifter: Shifter, seen: FloatArray, master: str, chanc
     position = None
     if header.dial is not None:
         position = np.full((1, 1), header.dial.position(header.cost_coefficient), np.float32)
-    found = values(policy.weights.master, seen, position, header.activation)
+    found = values(policy.weights, seen, position, header.activation)
     if master == "boltzmann":
         choice = boltzmann(found, chance.random((1, 1), np.float32))
     else:

@@ -1,0 +1,129 @@
+"""Trains masters alone, on the gears of a run that is there: what a setting does to the dial, in minutes.
+
+    python benchmarks/masters.py runs/NAME --steps 20000 --setting '{"known_prices": false}' --setting '{}' --json FILE
+
+Every dial agent of the run lends its gears, which act and no longer learn. For each setting of the recipe: returns and
+FLOPs saved along the dial, means over agents, and how often a higher setting of an agent's dial costs more than a
+lower one, beyond the intervals of both. Returns are those of gears that were trained with other masters.
+"""
+
+import json
+import time
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from unittest import mock
+
+import click
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from lowgear import runtime, tasks
+from lowgear.blueprint import make_env, weights_of
+from lowgear.config import resolve
+from lowgear.evaluate import at_settings, play_policies, summarise
+from lowgear.learner import Learner
+from lowgear.networks import Layer
+from lowgear.provenance import provenance
+from lowgear.runtime import write_whole
+from lowgear.train import Training
+
+
+@click.command()
+@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--steps", default=20_000, show_default=True)
+@click.option("--setting", "settings", multiple=True, default=("{}",), help="JSON of recipe fields, repeatable")
+@click.option("--frontier", default=6, show_default=True, help="Settings along the dial.")
+@click.option("--episodes", default=20, show_default=True)
+@click.option("--json", "json_path", default=None, type=click.Path(path_type=Path))
+def main(run, steps, settings, frontier, episodes, json_path):
+    files = sorted((run / "policies").glob("agent*.safetensors"), key=lambda path: (len(path.name), path.name))
+    policies = [policy for policy in map(runtime.load, files) if policy.turns]
+    if not policies:
+        raise click.ClickException(f"{run} has no agent with a dial")
+    found = []
+    for setting in settings:
+        began = time.perf_counter()
+        masters = trained(policies, steps, json.loads(setting))
+        print(f"{setting}: {len(policies)} masters, {time.perf_counter() - began:.0f} s", flush=True)
+        config = config_of(policies, steps, json.loads(setting))
+        numbered = at_settings(masters, frontier)
+        played = play_policies([p for _, p in numbered], partial(make_env, config), episodes, "greedy", 0)
+        for place, (number, policy) in enumerate(numbered):
+            line = {"setting": setting, "agent": number, "cost_coefficient": policy.header.cost_coefficient}
+            found.append(line | summarise(played, place, policy.header.prices))
+    if json_path:
+        header = policies[0].header
+        about = {"task": header.task, "gears_steps": header.steps, "steps": steps, "episodes": episodes}
+        text = json.dumps(about | {"provenance": provenance(), "found": found}, indent=1)
+        write_whole(json_path, text.encode())
+    show(found, settings)
+
+
+def config_of(policies, steps, overrides):
+    header = policies[0].header
+    return resolve(
+        tasks.find(header.task),
+        "modern",
+        gears=header.gears,
+        seeds=range(len(policies)),
+        steps=steps,
+        cost_coefficients=tuple(header.dial),
+        evaluate_every=0,
+        overrides=overrides,
+    )
+
+
+def trained(policies, steps, overrides):
+    """The policies with masters of their own."""
+    config = config_of(policies, steps, overrides)
+    only_masters = partial(Learner, cores=1)
+    with mock.patch(
+        "lowgear.train.Learner", lambda *a, **named: only_masters(*a, **named | {"which": [len(config.gears)]})
+    ):
+        training = Training(config, make_env(config, config.environments), None)
+    weights = runtime.stack([policy.weights._replace(tariff=None) for policy in policies])
+    (learners,) = training.learner.learners
+    for gear, layers in enumerate(weights.gears):
+        actor = tuple(Layer(*map(jax.numpy.asarray, layer)) for layer in layers)
+        learners[gear] = learners[gear]._replace(params=learners[gear].params._replace(actor=actor))
+    training.weights = weights_of(training.learner, training.tariff)
+    training.run()
+    training.close()
+    return [training.policy(agent) for agent in range(len(policies))]
+
+
+def show(found, settings):
+    table = Table("setting", *(f"{i + 1}" for i in range(len(dials(found, settings[0])[0]))), "cost more", "by up to")
+    for setting in settings:
+        lines = dials(found, setting)
+        cells = [
+            f"{np.mean([dial[i]['return_mean'] for dial in lines]):.0f}, "
+            f"{np.mean([dial[i]['flops_reduction'] for dial in lines]):.1%}"
+            for i in range(len(lines[0]))
+        ]
+        pairs = [pair for dial in lines for pair in combinations(dial, 2)]
+        rises = [low["flops_reduction"] - high["flops_reduction"] for low, high in pairs if beyond(low, high)]
+        table.add_row(setting, *cells, f"{len(rises)} of {len(pairs)}", f"{max(rises, default=0):.1%}")
+    Console(width=150).print("Return and FLOPs saved along the dial, cheap compute first", table)
+
+
+def dials(found, setting):
+    """The lines of each agent along its dial."""
+    groups = {}
+    for line in found:
+        if line["setting"] == setting:
+            groups.setdefault(line["agent"], []).append(line)
+    return list(groups.values())
+
+
+def beyond(low, high):
+    """Whether the higher setting costs more, beyond both intervals."""
+    rise = low["flops_reduction"] - high["flops_reduction"]
+    return rise > low["flops_reduction_ci95"] + high["flops_reduction_ci95"]
+
+
+if __name__ == "__main__":
+    main()
