@@ -58,7 +58,9 @@ def test_the_modern_recipe_charges_the_master_for_all_it_does() -> None:
 
 
 def test_masters_of_dials_are_told_what_their_choices_cost() -> None:
-    config = resolve(WALKER, variants=("asymmetric", "fixed-cost"), cost_coefficients=(0.001, 0.1))
+    known = {"known_prices": True}
+    variants = ("asymmetric", "fixed-cost")
+    config = resolve(WALKER, variants=variants, cost_coefficients=(0.001, 0.1), overrides=known)
     tariff = tariff_of(config, SPEC)
     assert tariff is not None
     np.testing.assert_allclose(tariff.low, [0.001, 0.001, 0.1])
@@ -68,11 +70,11 @@ def test_masters_of_dials_are_told_what_their_choices_cost() -> None:
     np.testing.assert_allclose(tariff.each, [by_hand] * 3, rtol=1e-6)
     assert by_hand.index(0) == 4  # the small gear, held for 20 steps
     np.testing.assert_array_equal(knobs_of(config, tariff).tariff, tariff.each)
-    free = tariff_of(resolve(WALKER, overrides={"price_picks": False}), SPEC)
+    free = tariff_of(resolve(WALKER, overrides=known | {"price_picks": False}), SPEC)
     assert free is not None
     np.testing.assert_allclose(free.each[0, ::2], 0, atol=1e-4)  # then all durations of the small gear cost the same
     for overrides in ({"known_prices": False}, {"dial": False}, {"discount_by_step": False}, {"master_discount": 1.0}):
-        assert tariff_of(resolve(WALKER, overrides=overrides), SPEC) is None
+        assert tariff_of(resolve(WALKER, overrides=known | overrides), SPEC) is None
     assert tariff_of(resolve(WALKER, "paper"), SPEC) is None
     assert knobs_of(config).tariff is None
 

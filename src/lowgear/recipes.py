@@ -66,7 +66,6 @@ MODERN = replace(
     periods=(2, 5, 20),
     dial=True,
     price_picks=True,
-    known_prices=True,
     discount_by_step=True,
     sample_master=False,
     bound_targets=True,

@@ -3,7 +3,7 @@
 A score is a return, or a success rate where the task tells of success. Along the dial compute gets dearer, so score and
 FLOPs fall: the settings that meet a demand lie on one side of some point. The search brackets that point and halves the
 bracket. A setting is played a batch at a time, only until the interval of its margin over the demand is clear of zero,
-or too narrow to matter. All settings meet the same starts, so that margins against the agent's own best are differences
+or too narrow to matter; a setting that is to keep a score, and to be written, to the last. All settings meet the same starts, so that margins against the agent's own best are differences
 of pairs, which need far fewer episodes than two means.
 """
 
@@ -89,6 +89,8 @@ class Search:
             return sorted({self._lagging(place) for place in doubtful})
         if kept is not None and lost is not None and lost - kept > 1:
             return [((kept + lost) // 2, 0)]
+        if kept is not None and not self.demand.caps and not self._played_out(kept):
+            return [self._lagging(kept)]  # a controller that fails now and then may have been lucky so far
         return []
 
     def add(self, place: int, scores: FloatArray, flops: FloatArray, latency_us: FloatArray | None = None) -> None:
@@ -146,7 +148,11 @@ class Search:
         margin = self._margin(place)
         doubt = SURE * half_width(margin)
         clear = abs(float(margin.mean())) > doubt or doubt <= FINE * abs(self._demanded())
-        return clear or len(margin) >= self._batches * BATCH
+        return clear or self._played_out(place)
+
+    def _played_out(self, place: int) -> bool:
+        """Whether no more episodes are left to a setting."""
+        return len(self._margin(place)) >= self._batches * BATCH
 
     @property
     def _against_best(self) -> bool:
