@@ -1,6 +1,6 @@
 """The work of one asymmetric agent, by Lowgear and by its peers, in turns on one machine.
 
-    python benchmarks/peers.py [--gears 8,64] [--rounds 3] [--seconds 20] [--json FILE]
+    python benchmarks/peers.py [--gears 8,64] [--rounds 3] [--seconds 10] [--json FILE]
 
 Needs an environment with Stable-Baselines3, SBX and RLtools beside Lowgear: `make bench-peers` makes one. The work of a
 step is one environment step, one SAC update of each gear's width on a batch of 256, and for Lowgear the master's update
@@ -155,7 +155,7 @@ def work_rate(name, gears, seconds):
 @click.command()
 @click.option("--gears", default="8,64")
 @click.option("--rounds", default=3)
-@click.option("--seconds", default=20.0)
+@click.option("--seconds", default=10.0)
 @click.option("--peers", default=",".join(PEERS))
 @click.option("--worker", hidden=True)
 @click.option("--json", "json_path", default=None)

@@ -73,9 +73,11 @@ def test_masters_of_dials_are_told_what_their_choices_cost() -> None:
     free = tariff_of(resolve(WALKER, overrides=known | {"price_picks": False}), SPEC)
     assert free is not None
     np.testing.assert_allclose(free.each[0, ::2], 0, atol=1e-4)  # then all durations of the small gear cost the same
-    for overrides in ({"known_prices": False}, {"dial": False}, {"discount_by_step": False}, {"master_discount": 1.0}):
-        assert tariff_of(resolve(WALKER, overrides=known | overrides), SPEC) is None
-    assert tariff_of(resolve(WALKER, "paper"), SPEC) is None
+    for recipe in ("modern", "paper"):
+        assert tariff_of(resolve(WALKER, recipe), SPEC) is None
+    for overrides in ({"dial": False}, {"discount_by_step": False}, {"master_discount": 1.0}):
+        with pytest.raises(LowgearError, match="known prices need a dial"):
+            resolve(WALKER, overrides=known | overrides)
     assert knobs_of(config).tariff is None
 
 

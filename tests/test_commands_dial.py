@@ -30,7 +30,21 @@ def run(tmp_path_factory):
         tmp_path_factory.mktemp("runs") / "run",
         *("--variants", "asymmetric,fixed-cost,large-only"),
         *("--cost-coefficients", "0.001,0.1"),
+        "--known-prices",
     )
+
+
+def test_prices_that_are_known_are_kept_with_the_policies_and_only_where_there_is_a_dial(run, tmp_path):
+    for agent in range(len(VARIANTS)):
+        each = load(run / "policies" / f"agent{agent}.safetensors").weights.tariff.each
+        assert each.shape == (1, 6)
+        assert each[0].argmin() == 3  # the smallest gear for seven steps
+    result = CliRunner().invoke(
+        cli, ["train", "reacher-easy", "--recipe", "paper", "--known-prices", "--out", str(tmp_path / "run")]
+    )
+    assert result.exit_code != 0
+    assert "known prices need a dial" in str(result.exception)
+    assert not (tmp_path / "run").exists()
 
 
 def evaluate(run, *options):

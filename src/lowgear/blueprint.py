@@ -99,8 +99,7 @@ def prices_of(config: RunConfig, spec: EnvSpec) -> cost.Prices:
 def tariff_of(config: RunConfig, spec: EnvSpec) -> Tariff | None:
     """What the agents' masters charge their choices; None where they learn it."""
     recipe, prices = config.recipe, prices_of(config, spec)
-    known = recipe.dial and recipe.known_prices
-    if not known or not recipe.discount_by_step or recipe.master_discount >= 1:  # else no sum over all time
+    if not recipe.known_prices:
         return None
     pick_cost = prices.pick_cost if recipe.price_picks else 0.0
     each = cost.tariff(prices.gear_costs, pick_cost, recipe.periods, recipe.master_discount)

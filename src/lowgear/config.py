@@ -225,6 +225,12 @@ def _check_recipe(recipe: Recipe) -> None:
     reach = recipe.dial_reach
     if len(reach) != 2 or not 0 < reach[0] <= reach[1] < float("inf"):
         raise LowgearError(f"dial reach {reach}: write two numbers above 0, the lower first")
+    sums = recipe.dial and recipe.discount_by_step and recipe.master_discount < 1
+    if recipe.known_prices and not sums:
+        raise LowgearError(
+            f"known prices need a dial, discounting by the step and a master's discount below 1, which the recipe "
+            f"{recipe.name} has not: leave them out, or train with --recipe modern"
+        )
     if recipe.critic_units is not None and recipe.critic_units < 1:
         raise LowgearError(f"critic units {recipe.critic_units}: write 1 or more")
 

@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     help="Steps a pick of the master holds, or those it may choose from: 5 or 2,5,20.  [default: the recipe's]",
 )
 @click.option("--master-units", type=int, help="Hidden width of the master.  [default: the recipe's]")
+@click.option(
+    "--known-prices/--learned-prices",
+    default=None,
+    help="Whether a dial's master is told what its choices cost, or learns it.  [default: the recipe's, learned]",
+)
 @click.option("--critic-units", type=int, help="Hidden width of every gear's critics.  [default: the recipe's]")
 @click.option("--environments", type=int, help="Of each agent: more keep more cores busy.  [default: the recipe's, 1]")
 @click.option("--evaluate-every", type=int, help="Steps between evaluations, 0 for none.  [default: a tenth]")
@@ -99,7 +104,7 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[Any, RunConfig]":
         return None if text is None else lists.numbers("--" + option.replace("_", "-"), text)
 
     task = find(name)
-    single = ("master_units", "critic_units", "environments")
+    single = ("master_units", "known_prices", "critic_units", "environments")
     overrides = {key: options[key] for key in single if options[key] is not None}
     if options["period"] is not None:
         overrides["periods"] = tuple(lists.integers("--period", options["period"]))
