@@ -135,7 +135,7 @@ def test_a_greedy_master_takes_its_best_choice_of_all():
     policy = weights(1, np.random.default_rng(0), durations=len(PERIODS))
     begins = np.flatnonzero(rows[0][:, columns.age] == 1)
     seen = rows[0][begins][:, columns.observation]
-    best = collect_module.values(policy.master, seen[None], None, "tanh")[0].argmax(axis=-1)
+    best = collect_module.values(policy, seen[None], None, "tanh")[0].argmax(axis=-1)
     np.testing.assert_array_equal(rows[0][begins, columns.choice], best)
 
 
