@@ -32,9 +32,7 @@ class Knobs(NamedTuple):
     learning_rate: Values
     master_learning_rate: Values
     shared: Values  # bool; False is the separate-buffers ablation
-    tariff: Values | None = (
-        None  # (P, choices): what each choice is known to cost at a coefficient of 1; see cost.tariff
-    )
+    tariff: Values | None = None  # (P, choices): what choices are known to cost at a coefficient of 1; see cost.tariff
 
 
 LearnerState = SacState | DqnState
