@@ -24,10 +24,10 @@ from lowgear import runtime, tasks
 from lowgear.blueprint import make_env, weights_of
 from lowgear.config import resolve
 from lowgear.evaluate import at_settings, play_policies, summarise
+from lowgear.files import write_whole
 from lowgear.learner import Learner
 from lowgear.networks import Layer
 from lowgear.provenance import provenance
-from lowgear.runtime import write_whole
 from lowgear.train import Training
 
 

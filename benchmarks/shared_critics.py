@@ -40,11 +40,11 @@ from lowgear.commands import lists
 from lowgear.config import resolve
 from lowgear.errors import LowgearError
 from lowgear.evaluate import at_settings, play_policies, summarise
+from lowgear.files import write_whole
 from lowgear.learner import Learner
 from lowgear.networks import Mlp, critic_values, sample_action
 from lowgear.provenance import provenance
 from lowgear.replay import Replay
-from lowgear.runtime import write_whole
 from lowgear.train import Training
 
 WAYS = ("apart", "large", "mixed")

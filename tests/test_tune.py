@@ -95,11 +95,15 @@ def test_where_none_meets_the_nearest_is_named(demand):
     assert found.cost_coefficient == (DIAL.low if demand.max_flops is None else DIAL.high)
 
 
-def test_starts_that_all_settings_share_cost_no_episodes():
-    calm = run(Demand(keep_return=0.95), falling, cheaper)
-    shared = run(Demand(keep_return=0.95), falling, cheaper, paired_noise=100.0)
-    own = run(Demand(keep_return=0.95), falling, cheaper, noise=100.0)
-    assert shared.episodes_in_all <= calm.episodes_in_all + 8 * BATCH
+@pytest.mark.parametrize(
+    ("keep", "more"),
+    [(0.94, 4), (0.96, 4), (0.95, 8)],  # at 0.95 a setting ties: it plays to the limit, and so may the one before it
+)
+def test_starts_that_all_settings_share_cost_few_episodes(keep, more):
+    calm = run(Demand(keep_return=keep), falling, cheaper)
+    shared = run(Demand(keep_return=keep), falling, cheaper, paired_noise=100.0)
+    own = run(Demand(keep_return=keep), falling, cheaper, noise=100.0)
+    assert shared.episodes_in_all <= calm.episodes_in_all + more * BATCH
     assert own.episodes_in_all > shared.episodes_in_all
 
 

@@ -184,8 +184,7 @@ def _update(
     if isinstance(state, DqnState):
         return dqn.update(state, _picks(rows, knobs, seen, draw, method), knobs.master_learning_rate, method.dqn)
     steps = replay.transitions(rows, draw.rows, knobs.discount, method.replay.columns)
-    if draw.told is not None:
-        assert method.goals is not None
+    if draw.told is not None and method.goals is not None:
         steps = hindsight.steps(steps, draw.told, knobs.discount, method.goals)
     if seen is not None:
         steps = scale.see(steps, seen)
@@ -196,13 +195,12 @@ def _update(
 def _picks(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method) -> Picks:
     """The master's batch, paid: at the agent's coefficient, or with a dial at a fresh one for each pick."""
     weight = knobs.master_discount if method.discount_by_step else jnp.float32(1)
-    if draw.told is None:
+    if draw.told is None or method.goals is None:
         steps = replay.steps_of_picks(rows, draw.rows, method.replay)
-        found = replay.picks(rows, draw.rows, steps, weight, method.replay)
     else:
-        assert method.goals is not None
         steps = hindsight.picks(rows, draw.rows, draw.told, method.goals, method.replay)
-        found = replay.picks(rows, draw.rows, steps, weight, method.replay)
+    found = replay.picks(rows, draw.rows, steps, weight, method.replay)
+    if draw.told is not None and method.goals is not None:
         found = found._replace(picks=hindsight.with_goals(found.picks, draw.told, method.goals))
     if seen is not None:
         found = found._replace(picks=scale.see(found.picks, seen))

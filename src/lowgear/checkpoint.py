@@ -29,8 +29,8 @@ from safetensors.numpy import save as pack_tensors
 
 from lowgear.config import RunConfig
 from lowgear.errors import LowgearError
+from lowgear.files import write_whole
 from lowgear.runtime import load as load_policy
-from lowgear.runtime import write_whole
 
 FORMAT = 1
 Rows = npt.NDArray[np.float32]

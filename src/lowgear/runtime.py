@@ -7,7 +7,6 @@ each. Importing this module pulls in no JAX.
 
 import itertools
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -15,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from lowgear import cost
 from lowgear.dial import Dial, price
 from lowgear.errors import LowgearError
+from lowgear.files import read_tensors, write_whole
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -218,17 +217,6 @@ def load(path: str | Path) -> Policy:
     return Policy(header, _build(path, header, tensors))
 
 
-def read_tensors(path: Path, what: str, remedy: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """Metadata and arrays of a safetensors file; one that is missing or damaged is an error that says what to do."""
-    if not path.is_file():
-        raise LowgearError(f"{path}: no such {what}")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise LowgearError(f"{path} is not a whole safetensors file ({error}); {remedy}") from None
-
-
 def stack(policies: Sequence[Weights]) -> Weights:
     """Several agents' weights of the same shapes as one population."""
 
@@ -256,22 +244,6 @@ def take(weights: Weights, agent: int) -> Weights:
 
     tariff = None if weights.tariff is None else Tariff(*(part[agent : agent + 1] for part in weights.tariff))
     return Weights(tuple(one(layers) for layers in weights.gears), one(weights.master), tariff)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file's content in one move, so that a reader or a crash never sees half of it."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise LowgearError(
-            f"could not write {path}: {error.strerror}; free some space or choose another place"
-        ) from None
 
 
 def _named(weights: Weights) -> list[tuple[str, Layers]]:

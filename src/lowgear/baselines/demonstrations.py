@@ -15,7 +15,7 @@ import numpy.typing as npt
 from safetensors.numpy import save as to_bytes
 
 from lowgear.errors import LowgearError
-from lowgear.runtime import read_tensors, write_whole
+from lowgear.files import read_tensors, write_whole
 
 FloatArray = npt.NDArray[np.float32]
 ENTRY = "lowgear-demonstrations"

@@ -65,7 +65,7 @@ def evaluate(
     from lowgear.blueprint import make_env
     from lowgear.checkpoint import RunDirectory
     from lowgear.evaluate import play_policies, summarise
-    from lowgear.runtime import write_whole
+    from lowgear.files import write_whole
 
     if episodes < 1:
         raise LowgearError(f"--episodes {episodes}: write 1 or more")

@@ -65,7 +65,7 @@ def tune(directory: Path, agents: str | None, best: bool, as_json: bool, **optio
 
     from lowgear import tables
     from lowgear.checkpoint import RunDirectory
-    from lowgear.runtime import write_whole
+    from lowgear.files import write_whole
 
     _check(options)
     run = RunDirectory(directory)

@@ -9,7 +9,7 @@ from lowgear import __version__
 from lowgear.errors import LowgearError
 from lowgear.export.form import Exported, Request
 from lowgear.export.source import SEED, writable
-from lowgear.runtime import write_whole
+from lowgear.files import write_whole
 
 REPORT = "export.json"
 GREEDY = "the paper evaluates this task with a sampled master; the export picks the best value instead"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lowgear.errors import LowgearError
+from lowgear.files import write_whole
 from lowgear.report import clouds, curves, frontier, learning, page, profiles, scatter, summary, sweeps, timeline
 from lowgear.report.cast import Role, cast
 from lowgear.report.clouds import Cloud
@@ -21,7 +22,6 @@ from lowgear.report.frames import video
 from lowgear.report.payload import Shown
 from lowgear.report.runs import Run, read_run
 from lowgear.report.stage import open_stage
-from lowgear.runtime import write_whole
 
 FRAMES = 900  # of all episodes of the page together, which keeps it under 10 MB
 SETTINGS = {1: 7, 4: 2}  # of each run's dial, for so many runs at most; beyond, one and no baselines

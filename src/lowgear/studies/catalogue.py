@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lowgear.errors import LowgearError
+from lowgear.files import write_whole
 from lowgear.provenance import provenance
-from lowgear.runtime import write_whole
 from lowgear.studies import ablations, distillation, performance, published, sizes, sweeps, table
 from lowgear.studies.lines import Line, overall
 from lowgear.studies.pool import Listeners, Pool

@@ -8,7 +8,8 @@ from typing import Any
 from lowgear import evaluate
 from lowgear.envs.protocol import BatchEnv
 from lowgear.errors import LowgearError
-from lowgear.runtime import Policy, write_whole
+from lowgear.files import write_whole
+from lowgear.runtime import Policy
 
 EVALUATION_SEED = 0
 Progress = Callable[[str, int, int], None]  # what, how much of it is done, of how much
