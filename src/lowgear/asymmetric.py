@@ -58,6 +58,7 @@ class Method(NamedTuple):
     dqn: DqnSettings
     replay: ReplaySettings
     goals: Goals | None = None  # None: no hindsight
+    priced: bool = False  # the master learns what choices earn alone: what they cost is known
     scaled: bool = False  # learners see observations on the scale that the random steps gave
 
 
@@ -71,7 +72,7 @@ def init(seeds: jax.Array, method: Method) -> Learners:
             for key, units, critic_units in zip(gear_keys, method.gears, method.critic_units, strict=True)
         )
         choices = len(method.gears) * method.durations
-        return (*gears, dqn.init(master_key, method.obs_dim + method.dial, choices, method.master_units))
+        return (*gears, dqn.init(master_key, method.obs_dim + method.dial, choices, method.master_units, method.priced))
 
     return jax.vmap(one)(seeds)
 

@@ -36,6 +36,7 @@ def method_of(config: RunConfig, spec: EnvSpec, goal_rule: GoalRule | None = Non
         pick_cost=prices.pick_cost if recipe.price_picks else 0.0,
         durations=len(recipe.periods),
         dial=recipe.dial,
+        priced=recipe.known_prices,
         master_units=recipe.master_units,
         batch=recipe.batch,
         master_batch=recipe.master_batch,
@@ -93,7 +94,9 @@ def _value_bounds(config: RunConfig, goals: Goals | None) -> tuple[float, float]
 def prices_of(config: RunConfig, spec: EnvSpec) -> cost.Prices:
     """What each part of a run's controllers costs when it runs."""
     recipe = config.recipe
-    return cost.prices(spec.obs_dim, spec.act_dim, config.gears, recipe.master_units, len(recipe.periods), recipe.dial)
+    return cost.prices(
+        spec.obs_dim, spec.act_dim, config.gears, recipe.master_units, len(recipe.periods), recipe.sees_position
+    )
 
 
 def tariff_of(config: RunConfig, spec: EnvSpec) -> Tariff | None:
@@ -157,6 +160,7 @@ def header_of(config: RunConfig, spec: EnvSpec, agent: int, steps: int) -> Polic
         seed=settings.seed,
         cost_coefficient=settings.cost_coefficient,
         dial=settings.dial if config.recipe.dial else None,
+        known_prices=config.recipe.known_prices,
         steps=steps,
         obs_dim=spec.obs_dim,
         act_dim=spec.act_dim,

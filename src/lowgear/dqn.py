@@ -9,14 +9,22 @@ import optax
 from lowgear.networks import Mlp, init_mlp, mlp
 
 Metrics = dict[str, jax.Array]
+LEVEL_UNITS = 32  # only learning pays for it
 ADAM = optax.flatten(optax.scale_by_adam())
+
+
+class Priced(NamedTuple):
+    """A master's network where prices are known: what choices earn, and what a state is worth at a dial's position."""
+
+    earnings: Mlp  # of the observation: a value for each choice
+    level: Mlp  # of the observation and the dial's position: one value, the same for all choices
 
 
 class DqnState(NamedTuple):
     """The master's learner."""
 
-    params: Mlp
-    target: Mlp
+    params: Mlp | Priced
+    target: Mlp | Priced
     adam: optax.OptState
     updates: jax.Array  # int32, counts the updates towards the next target copy
 
@@ -39,9 +47,11 @@ class DqnSettings(NamedTuple):
     target_copy_every: int
 
 
-def init(key: jax.Array, inputs: int, choices: int, units: int) -> DqnState:
+def init(key: jax.Array, inputs: int, choices: int, units: int, priced: bool = False) -> DqnState:
     """A fresh master with two hidden layers of `units` and one value for each choice."""
-    params = init_mlp(key, (inputs, units, units, choices))
+    params: Mlp | Priced = init_mlp(key, (inputs - priced, units, units, choices))
+    if priced:
+        params = Priced(params, init_mlp(jax.random.fold_in(key, 1), (inputs, LEVEL_UNITS, LEVEL_UNITS, 1)))
     return DqnState(params, jax.tree.map(jnp.copy, params), ADAM.init(params), jnp.zeros((), jnp.int32))
 
 
@@ -58,12 +68,16 @@ def update(state: DqnState, batch: Picks, learning_rate: jax.Array, settings: Dq
     return DqnState(params, target, adam, updates), {"loss": loss, "value": value}
 
 
-def squared_error(params: Mlp, target: Mlp, batch: Picks, activation: str) -> tuple[jax.Array, jax.Array]:
+def squared_error(
+    params: Mlp | Priced, target: Mlp | Priced, batch: Picks, activation: str
+) -> tuple[jax.Array, jax.Array]:
     """Mean squared temporal-difference error: the online network picks, the target network values the pick."""
 
-    def valued(network: Mlp, observation: jax.Array) -> jax.Array:
-        learned = mlp(network, observation, activation)
-        return learned if batch.charge is None else learned - batch.charge
+    def valued(network: Mlp | Priced, observation: jax.Array) -> jax.Array:
+        if not isinstance(network, Priced):
+            return mlp(network, observation, activation)
+        earned = mlp(network.earnings, observation[:, :-1], activation)
+        return earned + mlp(network.level, observation, activation) - batch.charge
 
     best = valued(jax.lax.stop_gradient(params), batch.next_observation).argmax(axis=-1)
     next_values = valued(target, batch.next_observation)
@@ -72,3 +86,8 @@ def squared_error(params: Mlp, target: Mlp, batch: Picks, activation: str) -> tu
     values = valued(params, batch.observation)
     value = jnp.take_along_axis(values, batch.choice[:, None], axis=-1)[:, 0]
     return jnp.square(value - jax.lax.stop_gradient(goal)).mean(), value.mean()
+
+
+def acting(params: Mlp | Priced) -> Mlp:
+    """What is deployed: all that tells choices apart."""
+    return params.earnings if isinstance(params, Priced) else params

@@ -107,7 +107,7 @@ def device_rate(agents: int, units: int, batch: int = 256, seconds: float = 0.5)
 
 def _master_flops(config: RunConfig, obs: int) -> int:
     recipe = config.recipe
-    inputs, choices, units = obs + recipe.dial, len(config.gears) * len(recipe.periods), recipe.master_units
+    inputs, choices, units = obs + recipe.sees_position, len(config.gears) * len(recipe.periods), recipe.master_units
     master = inputs * units + units * units + units * choices
     return 2 * recipe.master_batch * (2 * master + 2 * master + master - inputs * units)
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from lowgear import asymmetric, replay, scale
+from lowgear import asymmetric, dqn, replay, scale
 from lowgear.asymmetric import Knobs, Learners, Method
 from lowgear.errors import LowgearError
 from lowgear.scale import Scale
@@ -125,7 +125,7 @@ class Learner:
         shards = [
             tuple(
                 jax.tree.map(lambda x: np.array(x), part)
-                for part in (*(gear.params.actor for gear in learners[:-1]), learners[-1].params)
+                for part in (*(gear.params.actor for gear in learners[:-1]), dqn.acting(learners[-1].params))
             )
             for learners in self.learners
         ]

@@ -48,6 +48,11 @@ class Recipe:
     environments: int = 1  # of each agent; a chunk is shared out among them
     chunk: int = 64  # steps collected, and updates made, at a time; 1 is the paper's own schedule
 
+    @property
+    def sees_position(self) -> bool:
+        """Whether the master that is deployed has the dial's position among its inputs."""
+        return self.dial and not self.known_prices
+
 
 PAPER = Recipe()
 

@@ -91,12 +91,11 @@ def values(weights: Weights, observation: FloatArray, position: FloatArray | Non
     """
     if position is None:
         return mlp(weights.master, observation, activation)
-    found = mlp(weights.master, np.concatenate([observation, position[..., None]], -1, dtype=np.float32), activation)
-    if weights.tariff is not None:
-        low, ratio, each = weights.tariff
-        coefficient = price(position, low[:, None], ratio[:, None])
-        found -= coefficient[..., None] * each[:, None, :]
-    return found
+    if weights.tariff is None:
+        return mlp(weights.master, np.concatenate([observation, position[..., None]], -1, dtype=np.float32), activation)
+    low, ratio, each = weights.tariff
+    coefficient = price(position, low[:, None], ratio[:, None])
+    return mlp(weights.master, observation, activation) - coefficient[..., None] * each[:, None, :]
 
 
 class Shifter:
@@ -164,13 +163,19 @@ class PolicyHeader:
     forced_gear: int | None  # small-only and large-only never ask the master
     boltzmann: bool  # how the paper evaluates this task
     hindsight: bool
+    known_prices: bool = False  # a tariff is taken off its values, and the dial's position is not among its inputs
     format: int = FORMAT
+
+    @property
+    def sees_position(self) -> bool:
+        """Whether the dial's position is an input of its master."""
+        return self.dial is not None and not self.known_prices
 
     @property
     def prices(self) -> cost.Prices:
         """What each part costs when it runs."""
         return cost.prices(
-            self.obs_dim, self.act_dim, self.gears, self.master_units, len(self.periods), self.dial is not None
+            self.obs_dim, self.act_dim, self.gears, self.master_units, len(self.periods), self.sees_position
         )
 
 
@@ -261,6 +266,7 @@ def _parse_header(path: Path, text: str) -> PolicyHeader:
         raw["layout"] = tuple((str(key), int(size)) for key, size in raw["layout"])
         for key in ("action_low", "action_high", "gears", "periods"):
             raw[key] = tuple(raw[key])
+        raw.setdefault("known_prices", False)  # format 2
         if raw["dial"] is not None:
             raw["dial"] = Dial(*raw["dial"])
         header = PolicyHeader(**{field.name: raw[field.name] for field in fields(PolicyHeader)})
@@ -309,7 +315,7 @@ def _build(path: Path, header: PolicyHeader, tensors: dict[str, Any]) -> Weights
     gears = tuple(
         layers(f"gear{g}", (header.obs_dim, units, units, 2 * header.act_dim)) for g, units in enumerate(header.gears)
     )
-    inputs, choices = header.obs_dim + (header.dial is not None), len(header.gears) * len(header.periods)
+    inputs, choices = header.obs_dim + header.sees_position, len(header.gears) * len(header.periods)
     master = layers("master", (inputs, header.master_units, header.master_units, choices))
     each = tensors.pop(TARIFF, None)
     if tensors:

@@ -40,7 +40,7 @@ def operations(header: PolicyHeader, gear: int) -> tuple[int, int]:
 def pick_operations(header: PolicyHeader) -> tuple[int, int]:
     """Multiply-adds and tanh of one pick."""
     units, choices = header.master_units, len(header.gears) * len(header.periods)
-    inputs = header.obs_dim + (header.dial is not None)
+    inputs = header.obs_dim + header.sees_position
     hidden = 2 * units if header.activation == "tanh" else 0
     return inputs * units + units * units + units * choices, hidden
 

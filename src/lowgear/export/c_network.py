@@ -112,8 +112,7 @@ def master_source(name: str, layers: Sequence[Layer], policy: Policy) -> str:
     header, tariff = policy.header, policy.weights.tariff
     own = f"{name}_master"
     first = layers[0]
-    dial = header.dial is not None
-    if dial:
+    if header.sees_position:
         # The dial's position is one more input: it shifts where the first sum starts, so nothing need be copied.
         dial_row = first.exact[-1]
         first = first._replace(weight=first.weight[:-1])
@@ -121,7 +120,7 @@ def master_source(name: str, layers: Sequence[Layer], policy: Policy) -> str:
     arrays = "".join(layer_arrays(f"{own}_{place}", one) for place, one in enumerate(layers))
     start = f"{own}_0_bias"
     lines, room = "", ""
-    if dial:
+    if header.sees_position:
         columns = first.shape.columns
         arrays += array(f"{own}_dial", [*dial_row.tolist(), *[0.0] * (columns - len(dial_row))])
         room = f"    float start[{columns}];\n"
@@ -132,7 +131,7 @@ def master_source(name: str, layers: Sequence[Layer], policy: Policy) -> str:
 """
         start = "start"
     choices = len(header.gears) * len(header.periods)
-    unused = "" if dial else "    (void)state;\n"
+    unused = "" if header.dial is not None else "    (void)state;\n"
     charge = ""
     if tariff is not None:
         arrays += array(f"{own}_tariff", tariff.each[0])

@@ -27,7 +27,7 @@ def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
     shapes = {one.shape for layers in networks for one in layers}
     if master is not None:
         trimmed = [one.shape for one in master]
-        if header.dial is not None:
+        if header.sees_position:
             trimmed[0] = trimmed[0]._replace(inputs=header.obs_dim)
         shapes |= set(trimmed)
     dial = policy.turns and master is not None

@@ -68,7 +68,7 @@ def master_nodes(constants: Constants, layers: Sequence[Layer], policy: Policy, 
     """From `observation` and, where there is a dial, `position` to the best choice."""
     header, tariff = policy.header, policy.weights.tariff
     source, nodes = "observation", []
-    if header.dial is not None:
+    if header.sees_position:
         shape = constants.add("row", [1, 1], np.int64)
         nodes = [
             helper.make_node("Reshape", ["position", shape], ["position_row"]),
