@@ -1,11 +1,12 @@
 """Holds dial agents against agents that were each trained for one coefficient, from files that `keep.py` wrote.
 
-    python benchmarks/frontiers.py results/modern-*.json
+    python benchmarks/frontiers.py results/modern-cartpole-swingup.json results/modern-finger-spin.json
 
-For every single coefficient: the mean return of its agents, and of the dial's agents at as many FLOPs (between the
-settings that were played, straight in the logarithm; at the nearer end beyond them), with the difference and its 95%
-interval, from 10,000 draws of seeds with replacement. Then whether a higher coefficient ever costs a dial agent more
-FLOPs than a lower one, beyond the intervals of both settings.
+Files of the same task are pooled: their agents must differ, by seed for example. For every single coefficient: the mean
+return of its agents, and of the dial's agents at as many FLOPs (between the settings that were played, straight in the
+logarithm; at the nearer end beyond them), with the difference and its 95% interval, from 10,000 draws of seeds with
+replacement. Then whether a higher coefficient ever costs a dial agent more FLOPs than a lower one, beyond the intervals
+of both settings.
 """
 
 import json
@@ -23,29 +24,45 @@ from rich.table import Table
 def main(files):
     table = Table("task", "λ", "FLOPs saved", "trained for it", "the dial there", "difference", "95% interval")
     rises = []
-    for file in files:
-        found = json.loads(file.read_text())
-        dials = grouped(found["agents"], "asymmetric", "seed")
-        fixed = grouped(found["agents"], "fixed-cost", "cost_coefficient")
+    for task, agents in pooled(files).items():
+        dials = grouped(agents, "asymmetric", "seed")
+        fixed = grouped(agents, "fixed-cost", "cost_coefficient")
+        if len({tuple(line["cost_coefficient"] for line in lines) for lines in dials.values()}) > 1:
+            raise click.ClickException(f"{task}: the dials of its agents were not played at the same settings")
         for coefficient, lines in fixed.items():
-            table.add_row(found["task"], f"{coefficient:g}", *compared(list(dials.values()), lines, found["agents"]))
-        rises.append(f"{found['task']}: {risen(dials)}")
+            table.add_row(task, f"{coefficient:g}", *compared(list(dials.values()), lines))
+        rises.append(f"{task}: {risen(dials)}")
     Console(width=110).print(table, *rises, sep="\n")
 
 
+def pooled(files):
+    """The lines of all files by task; a line that is there twice is an error."""
+    tasks, places = {}, {}
+    for file in files:
+        found = json.loads(file.read_text())
+        for line in found["agents"]:
+            who = (found["task"], line["variant"], line["seed"], line["cost_coefficient"])
+            if who in places:
+                task, variant, seed, coefficient = who
+                twice = f"{task}, {variant}, seed {seed}, coefficient {coefficient:g}"
+                raise click.ClickException(f"{places[who]} and {file} both have {twice}: leave one of them out")
+            places[who] = file
+            tasks.setdefault(found["task"], []).append(line)
+    return tasks
+
+
 def grouped(agents, variant, key):
-    """The lines of a variant by one of their values."""
+    """The lines of a variant by one of their values, each group along the dial."""
     groups = {}
-    for line in agents:
+    for line in sorted(agents, key=lambda line: line["cost_coefficient"]):
         if line["variant"] == variant:
             groups.setdefault(line[key], []).append(line)
     return groups
 
 
-def compared(dials, lines, agents):
+def compared(dials, lines):
     """What one coefficient's agents and the dial's give, as text."""
     rng = np.random.default_rng(0)
-    large = next(line["flops_per_step"] for line in agents if line["variant"] == "large-only")
 
     def difference(some_dials, some_lines):
         flops = np.log(np.mean([line["flops_per_step"] for line in some_lines]))
@@ -65,7 +82,7 @@ def compared(dials, lines, agents):
         dial, single = difference(some_dials, some_lines)
         draws.append(dial - single)
     low, high = np.percentile(draws, [2.5, 97.5])
-    saved = 1 - np.mean([line["flops_per_step"] for line in lines]) / large
+    saved = np.mean([line["flops_reduction"] for line in lines])
     return f"{saved:.1%}", f"{own:.0f}", f"{there:.0f}", f"{there - own:+.0f}", f"{low:+.0f} to {high:+.0f}"
 
 

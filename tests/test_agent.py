@@ -129,8 +129,9 @@ def test_wrong_use_is_named(agent):
         lowgear.Agent(Valley(), gears=(2, 4), cost_coefficient=0.1, banana=3)
 
 
-def test_a_dial_agent_learns_and_is_set_afterwards(tmp_path):
-    settings = SMALL | {"periods": (2, 3), "master_units": 4}
+@pytest.mark.parametrize("known", [True, False], ids=["known", "learned"])
+def test_a_dial_agent_learns_and_is_set_afterwards(tmp_path, known):
+    settings = SMALL | {"periods": (2, 3), "master_units": 4} | ({} if known else {"known_prices": False})
     dialled = lowgear.Agent(Valley(), gears=(2, 16), cost_coefficient=(0.001, 0.1), **settings)
     with pytest.raises(LowgearError, match="not learned"):
         dialled.cost_coefficient = 0.1
@@ -139,7 +140,8 @@ def test_a_dial_agent_learns_and_is_set_afterwards(tmp_path):
     header = dialled.policy.header
     assert (header.recipe, header.dial, header.periods) == ("modern", Dial(0.001, 0.1), (2, 3))
     weights = dialled.policy.weights
-    assert weights.master[0][0].shape == (1, 2, 4)
+    assert weights.master[0][0].shape == (1, 1 if known else 2, 4)  # the dial's position is one more input
+    assert (weights.tariff is not None) == header.known_prices == known
     assert weights.master[-1][0].shape == (1, 4, 4)
     dialled.cost_coefficient = 0.1
     assert dialled.policy.weights is weights

@@ -9,7 +9,7 @@ import pytest
 
 from lowgear import asymmetric, dial, dqn, replay
 from lowgear.asymmetric import Draw, Knobs, Method
-from lowgear.dqn import DqnState
+from lowgear.dqn import DqnState, Priced
 from lowgear.networks import Mlp, mlp
 from tests.test_asymmetric import COLUMNS, METHOD, PERIOD, knobs, steps
 
@@ -17,7 +17,7 @@ EARN, COST = np.array([0.1, 1.0]), np.array([1.0, 10.0])  # of a step in each ge
 MASTER = (len(METHOD.gears),)
 
 
-def train(rows: np.ndarray, settings: Knobs, method: Method, updates: int) -> Mlp:
+def train(rows: np.ndarray, settings: Knobs, method: Method, updates: int) -> Mlp | Priced:
     """The masters of a population that saw `rows` (P, steps, width), one network for each."""
     insert = jax.jit(partial(replay.insert, settings=method.replay))
     ring = insert(replay.init(*rows.shape[:2], method.replay), rows, settings.shared)
@@ -26,7 +26,7 @@ def train(rows: np.ndarray, settings: Knobs, method: Method, updates: int) -> Ml
     @jax.jit
     @jax.vmap
     def init(seed: jax.Array) -> DqnState:
-        return dqn.init(jax.random.key(seed), inputs, choices, method.master_units)
+        return dqn.init(jax.random.key(seed), inputs, choices, method.master_units, method.priced)
 
     learn = jax.jit(partial(asymmetric.learn, which=MASTER, updates=updates, method=method))
     learned, metrics = learn((init(settings.seed),), ring, settings, jnp.int32(0))
@@ -34,9 +34,16 @@ def train(rows: np.ndarray, settings: Knobs, method: Method, updates: int) -> Ml
     return learned[0].params
 
 
-def values(masters: Mlp, inputs) -> np.ndarray:
-    """Each agent's values for the same inputs, (P, rows, choices)."""
-    return np.asarray(jax.vmap(lambda params: mlp(params, jnp.asarray(inputs, jnp.float32), "tanh"))(masters))
+def values(masters: Mlp | Priced, inputs) -> np.ndarray:
+    """Each agent's values for the same inputs, (P, rows, choices), before anything is charged."""
+    inputs = jnp.asarray(inputs, jnp.float32)
+
+    def one(params: Mlp | Priced) -> jax.Array:
+        if not isinstance(params, Priced):
+            return mlp(params, inputs, "tanh")
+        return mlp(params.earnings, inputs[:, :-1], "tanh") + mlp(params.level, inputs, "tanh")
+
+    return np.asarray(jax.vmap(one)(masters))
 
 
 def blind(rows: np.ndarray) -> np.ndarray:
@@ -67,13 +74,14 @@ def test_one_agent_learns_the_right_choice_all_along_its_dial_and_one_without_a_
     settings = knobs([3, 4, 5], coefficients=jnp.array([0.01, 0.05, 0.3]), ratio=jnp.array([100.0, 1, 1]))
     settings = settings._replace(master_discount=jnp.full(3, 0.5))
     rows = blind(np.stack([steps(np.random.default_rng(3), 24, earn=EARN)] * 3))
-    method = METHOD._replace(dial=True, master_units=16, master_batch=64)
+    method = METHOD._replace(dial=True, priced=known, master_units=16, master_batch=64)
     positions = np.array([-1, -0.75, -0.5, -0.25, 0.25, 0.5, 0.75, 1])
     inputs = np.stack([0 * positions, 0 * positions, positions], axis=1)
     tariff = np.array([0.0, PERIOD * (COST[1] - COST[0])], np.float32) if known else np.zeros(2, np.float32)
     if known:
         settings = settings._replace(tariff=jnp.tile(tariff, (3, 1)))
     masters = train(rows, settings, method, 4000)
+    assert isinstance(masters, Priced) == known
     coefficients = np.array([dial.price(position, 0.01, 100) for position in positions])
     first = values(masters, inputs)[0] - np.outer(coefficients, tariff)
     assert first.argmax(axis=-1).tolist() == [1, 1, 1, 1, 0, 0, 0, 0]

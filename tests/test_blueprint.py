@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from lowgear import asymmetric, cost
+from lowgear import asymmetric, cost, dqn
 from lowgear.blueprint import behaviour_of, header_of, knobs_of, make_env, method_of, prices_of, tariff_of
 from lowgear.config import resolve
 from lowgear.dial import Dial
@@ -26,7 +26,7 @@ ALL = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separ
 def master_shapes(method) -> list[tuple[int, ...]]:
     learners = jax.eval_shape(lambda seeds: asymmetric.init(seeds, method), np.zeros(1, np.uint32))
     assert len(learners) == len(method.gears) + 1
-    return [layer.weight.shape[1:] for layer in learners[-1].params]
+    return [layer.weight.shape[1:] for layer in dqn.acting(learners[-1].params)]
 
 
 def test_the_papers_recipe_is_the_papers_scheme() -> None:
@@ -45,22 +45,27 @@ def test_the_papers_recipe_is_the_papers_scheme() -> None:
         assert (header.dial, header.periods, header.cost_coefficient) == (None, (5,), coefficient)
 
 
-def test_the_modern_recipe_charges_the_master_for_all_it_does() -> None:
-    config = resolve(WALKER, overrides={"periods": (2, 5, 20), "master_units": 16})
+@pytest.mark.parametrize(("known", "inputs"), [(True, 24), (False, 25)], ids=["known", "learned"])
+def test_the_modern_recipe_charges_the_master_for_all_it_does(known: bool, inputs: int) -> None:
+    overrides = {"periods": (2, 5, 20), "master_units": 16}
+    config = resolve(WALKER, overrides=overrides | ({} if known else {"known_prices": False}))
     method = method_of(config, SPEC)
-    pick = 2 * (25 * 16 + 16 * 16 + 16 * 6)
+    assert method.priced == known
+    pick = 2 * (inputs * 16 + 16 * 16 + 16 * 6)  # the position is one more input where prices are learned
     assert prices_of(config, SPEC).pick == pick
     assert method.pick_cost == pytest.approx(pick / cost.policy_flops(24, 6, 8))
     assert method.gear_costs == cost.gear_costs(24, 6, (8, 64))
     assert (method.durations, method.dial, method.replay.longest_pick) == (3, True, 20)
-    assert master_shapes(method) == [(25, 16), (16, 16), (16, 6)]
-    assert header_of(config, SPEC, 0, 0).prices == prices_of(config, SPEC)
+    assert master_shapes(method) == [(inputs, 16), (16, 16), (16, 6)]
+    header = header_of(config, SPEC, 0, 0)
+    assert header.prices == prices_of(config, SPEC)
+    assert header.known_prices == known
+    assert header.sees_position == config.recipe.sees_position == (not known)
 
 
 def test_masters_of_dials_are_told_what_their_choices_cost() -> None:
-    known = {"known_prices": True}
     variants = ("asymmetric", "fixed-cost")
-    config = resolve(WALKER, variants=variants, cost_coefficients=(0.001, 0.1), overrides=known)
+    config = resolve(WALKER, variants=variants, cost_coefficients=(0.001, 0.1))
     tariff = tariff_of(config, SPEC)
     assert tariff is not None
     np.testing.assert_allclose(tariff.low, [0.001, 0.001, 0.1])
@@ -70,14 +75,12 @@ def test_masters_of_dials_are_told_what_their_choices_cost() -> None:
     np.testing.assert_allclose(tariff.each, [by_hand] * 3, rtol=1e-6)
     assert by_hand.index(0) == 4  # the small gear, held for 20 steps
     np.testing.assert_array_equal(knobs_of(config, tariff).tariff, tariff.each)
-    free = tariff_of(resolve(WALKER, overrides=known | {"price_picks": False}), SPEC)
+    free = tariff_of(resolve(WALKER, overrides={"price_picks": False}), SPEC)
     assert free is not None
     np.testing.assert_allclose(free.each[0, ::2], 0, atol=1e-4)  # then all durations of the small gear cost the same
-    for recipe in ("modern", "paper"):
-        assert tariff_of(resolve(WALKER, recipe), SPEC) is None
-    for overrides in ({"dial": False}, {"discount_by_step": False}, {"master_discount": 1.0}):
-        with pytest.raises(LowgearError, match="known prices need a dial"):
-            resolve(WALKER, overrides=known | overrides)
+    for learned in (resolve(WALKER, overrides={"known_prices": False}), resolve(WALKER, "paper")):
+        assert tariff_of(learned, SPEC) is None
+        assert not header_of(learned, SPEC, 0, 0).known_prices
     assert knobs_of(config).tariff is None
 
 

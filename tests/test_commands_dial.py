@@ -30,15 +30,20 @@ def run(tmp_path_factory):
         tmp_path_factory.mktemp("runs") / "run",
         *("--variants", "asymmetric,fixed-cost,large-only"),
         *("--cost-coefficients", "0.001,0.1"),
-        "--known-prices",
     )
 
 
 def test_prices_that_are_known_are_kept_with_the_policies_and_only_where_there_is_a_dial(run, tmp_path):
     for agent in range(len(VARIANTS)):
-        each = load(run / "policies" / f"agent{agent}.safetensors").weights.tariff.each
+        policy = load(run / "policies" / f"agent{agent}.safetensors")
+        assert policy.header.known_prices
+        each = policy.weights.tariff.each
         assert each.shape == (1, 6)
         assert each[0].argmin() == 3  # the smallest gear for seven steps
+    learned = train(tmp_path / "learned", "--learned-prices", "--evaluate-every", "0", "--steps", "64")
+    policy = load(learned / "policies" / "agent0.safetensors")
+    assert policy.weights.tariff is None
+    assert policy.header.sees_position
     result = CliRunner().invoke(
         cli, ["train", "reacher-easy", "--recipe", "paper", "--known-prices", "--out", str(tmp_path / "run")]
     )
@@ -73,7 +78,7 @@ def test_three_gears_train_and_are_scored(run):
     ]
     assert report["master"] == "greedy"
     prices = load(run / "policies" / "agent0.safetensors").header.prices
-    assert prices == cost.prices(6, 2, (2, 3, 4), 4, durations=2, dial=True)
+    assert prices == cost.prices(6, 2, (2, 3, 4), 4, durations=2)  # the position is no input
     for agent in report["agents"]:
         assert len(agent["gear_share"]) == 3
         assert sum(agent["gear_share"]) == pytest.approx(1)

@@ -69,6 +69,36 @@ def test_without_a_dial_every_coefficient_is_an_agent():
     assert settings(config) == [(0.1, Dial(0.1, 0.1)), (0.0, Dial(0.0, 0.0))]
 
 
+WITHOUT = [{"dial": False}, {"discount_by_step": False}, {"master_discount": 1.0}]
+
+
+def test_prices_are_known_in_the_modern_recipe_and_not_in_the_papers():
+    assert resolve(WALKER).recipe.known_prices
+    assert not resolve(WALKER).recipe.sees_position
+    learned = resolve(WALKER, overrides={"known_prices": False}).recipe
+    assert (learned.known_prices, learned.sees_position) == (False, True)
+    paper = resolve(WALKER, "paper").recipe
+    assert (paper.known_prices, paper.sees_position) == (False, False)
+    assert resolve(WALKER, "paper", overrides={"dial": True}).recipe.sees_position
+
+
+@pytest.mark.parametrize("overrides", WITHOUT, ids=lambda each: next(iter(each)))
+def test_known_prices_give_way_where_they_were_not_asked_for_and_are_an_error_where_they_were(overrides):
+    recipe = resolve(WALKER, overrides=overrides).recipe
+    assert not recipe.known_prices
+    assert recipe.sees_position == recipe.dial
+    assert not resolve(WALKER, overrides=overrides | {"known_prices": False}).recipe.known_prices
+    with pytest.raises(LowgearError, match=r"known prices need a dial.*the recipe modern has not: leave them out"):
+        resolve(WALKER, overrides=overrides | {"known_prices": True})
+    # The paper's recipe has none of the three.
+    with pytest.raises(LowgearError, match="the recipe paper has not"):
+        resolve(WALKER, "paper", overrides={"known_prices": True})
+    every = {"dial": True, "discount_by_step": True, "known_prices": True}
+    assert resolve(WALKER, "paper", overrides=every).recipe.known_prices
+    with pytest.raises(LowgearError, match="the recipe paper has not"):
+        resolve(WALKER, "paper", overrides=every | overrides)
+
+
 @pytest.mark.parametrize("variant", ["small-only", "large-only", "no-cost"])
 def test_who_does_not_pay_has_nothing_to_set(variant):
     config = resolve(WALKER, variants=(variant, "asymmetric"), cost_coefficients=(0.001, 0.1))
@@ -92,7 +122,7 @@ def test_the_paper_recipe_is_the_papers():
     assert (recipe.master_replay, recipe.replay, recipe.master_batch, recipe.batch) == (50_000, 1_000_000, 32, 256)
     assert (recipe.master_units, recipe.master_copy_every, recipe.explore_share, recipe.periods) == (32, 500, 0.1, (5,))
     assert recipe.actor_activation == recipe.critic_activation == "tanh"
-    assert (recipe.dial, recipe.price_picks, recipe.discount_by_step) == (False, False, False)
+    assert (recipe.dial, recipe.price_picks, recipe.discount_by_step, recipe.known_prices) == (False,) * 4
     assert recipe.sample_master
 
 

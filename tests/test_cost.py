@@ -97,15 +97,17 @@ def test_prices_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("durations", "dial", "pick"),
+    ("durations", "sees_position", "pick"),
     [
-        (1, True, 2 * (4 * 5 + 5 * 5 + 5 * 2)),  # the coefficient is one more input
+        (1, True, 2 * (4 * 5 + 5 * 5 + 5 * 2)),  # a dial's position is one more input
         (3, False, 2 * (3 * 5 + 5 * 5 + 5 * 6)),  # every gear for every duration is one more value
         (3, True, 2 * (4 * 5 + 5 * 5 + 5 * 6)),
     ],
 )
-def test_a_dial_and_durations_make_the_pick_dearer_and_no_gear(durations: int, dial: bool, pick: int) -> None:
-    found = cost.prices(3, 2, (4, 8), 5, durations, dial)
+def test_what_the_master_sees_and_durations_make_the_pick_dearer_and_no_gear(
+    durations: int, sees_position: bool, pick: int
+) -> None:
+    found = cost.prices(3, 2, (4, 8), 5, durations, sees_position)
     assert found.pick == pick
     assert found.gears == (91, 243)
     assert found.pick_cost == pick / 91

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lowgear import dqn
-from lowgear.dqn import DqnSettings, DqnState, Picks
+from lowgear.dqn import DqnSettings, DqnState, Picks, Priced
 from lowgear.networks import Layer, mlp
 
 SETTINGS = DqnSettings("tanh", 3)
@@ -57,22 +57,55 @@ def test_online_network_picks_and_target_network_values() -> None:
     assert value == pytest.approx(2.5)
 
 
-def test_what_choices_are_known_to_cost_is_taken_off_all_values() -> None:
-    params, target = table([[1, 2], [4, 3]]), table([[10, 5], [7, 20]])
-    batch = Picks(
-        observation=one_hot([0, 1]),
-        choice=jnp.array([1, 0], jnp.int32),
-        reward=jnp.array([0.5, -1.0], jnp.float32),
-        discount=jnp.array([0.9, 0.5], jnp.float32),
-        next_observation=one_hot([1, 0]),
-        charge=jnp.array([[0, 0.25], [3.0, 0]], jnp.float32),  # each row at a price of its own
-    )
-    loss, value = squared_error(params, target, batch, "relu")
-    # Next: online prefers 0 (4 to 2.75), valued at 7; then 1 (2 to -2), valued at 5.
-    goals = np.array([0.5 + 0.9 * 7, -1 + 0.5 * 5])
-    values = np.array([2 - 0.25, 4 - 3])
-    assert loss == pytest.approx(np.mean((values - goals) ** 2), rel=1e-6)
-    assert value == pytest.approx(values.mean())
+# The level of state s at position p is `table[s] + p · table[2]`. Each pick is paid at a price of its own.
+PRICED = Priced(table([[1, 2], [4, 3]]), table([[0.5], [-1], [2]]))
+PRICED_TARGET = Priced(table([[10, 5], [7, 20]]), table([[1], [3], [-2]]))
+PAID = Picks(
+    observation=jnp.array([[1, 0, 0.5], [0, 1, 1]], jnp.float32),
+    choice=jnp.array([1, 0], jnp.int32),
+    reward=jnp.array([0.5, -1.0], jnp.float32),
+    discount=jnp.array([0.9, 0.5], jnp.float32),
+    next_observation=jnp.array([[0, 1, 0.5], [1, 0, 1]], jnp.float32),
+    charge=jnp.array([[2, 0.25], [3, 0]], jnp.float32),
+)
+VALUES = np.array([2 + (0.5 + 0.5 * 2) - 0.25, 4 + (-1 + 1 * 2) - 3])
+# Next, online prefers 1 (2.75 to 2, for what 0 is charged), then 1 (2 to -2); the target has a level of its own.
+GOALS = np.array([0.5 + 0.9 * (20 + (3 - 0.5 * 2) - 0.25), -1 + 0.5 * (5 + (1 - 1 * 2) - 0)])
+
+
+def test_where_prices_are_known_a_value_is_earnings_and_level_less_the_charge() -> None:
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        loss, value = squared_error(PRICED, PRICED_TARGET, PAID, "relu")
+    assert loss == pytest.approx(np.mean((VALUES - GOALS) ** 2), rel=1e-6)
+    assert value == pytest.approx(VALUES.mean())
+
+
+def test_the_level_learns_and_has_no_say_in_what_is_best() -> None:
+    grad, _ = gradient(PRICED, PRICED_TARGET, PAID, "relu")
+    error = VALUES - GOALS  # the derivative of the mean of two squares
+    np.testing.assert_allclose(grad.earnings[-1].weight, [[0, error[0]], [error[1], 0]], rtol=1e-5)
+    np.testing.assert_allclose(grad.level[-1].weight[:, 0], [error[0], error[1], 0.5 * error[0] + error[1]], rtol=1e-5)
+    # Any other level moves the values by itself, and leaves the goals, so the picks in them, where they were.
+    other = PRICED._replace(level=table([[100], [-50], [7]]))
+    moved = VALUES + np.array([100 + 0.5 * 7, -50 + 7]) - np.array([0.5 + 0.5 * 2, -1 + 2])
+    loss, _ = squared_error(other, PRICED_TARGET, PAID, "relu")
+    assert loss == pytest.approx(np.mean((moved - GOALS) ** 2), rel=1e-6)
+
+
+def test_a_master_that_knows_prices_learns_from_nothing_else() -> None:
+    with pytest.raises(AssertionError, match="knows its prices"):
+        dqn.squared_error(PRICED, PRICED_TARGET, PAID._replace(charge=None), "relu")
+
+
+def test_what_is_deployed_are_the_earnings_which_see_no_position() -> None:
+    priced, plain = (dqn.init(jax.random.key(0), 4, 3, 5, known).params for known in (True, False))
+    assert isinstance(priced, Priced)
+    assert [layer.weight.shape for layer in priced.earnings] == [(3, 5), (5, 5), (5, 3)]
+    units = dqn.LEVEL_UNITS
+    assert [layer.weight.shape for layer in priced.level] == [(4, units), (units, units), (units, 1)]
+    assert dqn.acting(priced) is priced.earnings
+    assert dqn.acting(plain) is plain
+    assert [layer.weight.shape for layer in plain] == [(4, 5), (5, 5), (5, 3)]
 
 
 def test_gradient_is_that_of_the_chosen_values_alone() -> None:
@@ -112,15 +145,19 @@ def test_first_adam_step_has_the_size_of_the_learning_rate() -> None:
         np.testing.assert_allclose((new - old)[felt], -rate * np.sign(grad)[felt], rtol=2e-3)
 
 
-def test_target_is_copied_exactly_when_due_and_not_between() -> None:
-    state, batch = dqn.init(jax.random.key(0), 4, 3, 5), random_batch()
+@pytest.mark.parametrize("priced", [False, True], ids=["learned", "known"])
+def test_target_is_copied_exactly_when_due_and_not_between(priced: bool) -> None:
+    state, batch = dqn.init(jax.random.key(0), 4, 3, 5, priced), random_batch()
+    if priced:
+        batch = batch._replace(charge=jnp.ones((8, 3)))
     jax.tree.map(np.testing.assert_array_equal, state.params, state.target)
     for count in range(1, 8):
         old_target = state.target
         state, _ = update(state, batch, jnp.float32(1e-3), SETTINGS)
         assert state.updates == count
         jax.tree.map(np.testing.assert_array_equal, state.target, state.params if count % 3 == 0 else old_target)
-        assert not np.array_equal(state.params[0].weight, old_target[0].weight)
+        for new, old in zip(jax.tree.leaves(state.params), jax.tree.leaves(old_target), strict=True):
+            assert not np.array_equal(new, old)
 
 
 def test_loss_promotes_no_rank() -> None:

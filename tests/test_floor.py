@@ -34,6 +34,17 @@ def test_a_master_learns_beside_its_gears():
     assert longer > gears + by_hand
 
 
+def test_where_prices_are_known_the_level_learns_too():
+    dial = {"periods": (2, 5), "dial": True, "discount_by_step": True}
+    learned, known = (run("asymmetric", **dial, known_prices=known) for known in (False, True))
+    # Five passes over all products but one over the first layer's. The position is an input of the master, or of the
+    # level alone, which has 32 units and one value.
+    masters = 7 * 2 * (5 * (4 * 6 + 6 * 6 + 6 * 4) - 4 * 6), 7 * 2 * (5 * (3 * 6 + 6 * 6 + 6 * 4) - 3 * 6)
+    level = 7 * 2 * (5 * (4 * 32 + 32 * 32 + 32) - 4 * 32)
+    found = floor.update_flops(known, 3, 2) - floor.update_flops(learned, 3, 2)
+    assert found == masters[1] + level - masters[0]
+
+
 def test_rates_are_measured():
     assert floor.machine_rate(run("small-only"), seconds=0.05) > 1e6
     assert floor.device_rate(2, 16, batch=8, seconds=0.05) > 1e6

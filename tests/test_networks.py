@@ -153,3 +153,23 @@ def test_no_rank_is_promoted_silently() -> None:
         networks.sample_action(actor, observation, noise, "tanh")
         critics = networks.init_critics(jax.random.key(0), OBS, ACT, UNITS)
         networks.critic_values(critics, observation, action, CriticStyle("relu", True))
+
+
+@pytest.mark.parametrize("axes", [(None, 0), (0, 0), (0, None)], ids=["shared inputs", "both", "shared weights"])
+def test_products_have_the_gradients_of_products(axes: tuple[int | None, int | None]) -> None:
+    rng = np.random.default_rng(2)
+    shapes = [(BATCH, OBS), (OBS, UNITS)]
+    x, weight = (
+        rng.normal(size=shape if axis is None else (2, *shape)) for shape, axis in zip(shapes, axes, strict=True)
+    )
+    pull = rng.normal(size=(2, BATCH, UNITS))  # a gradient that differs everywhere
+
+    def pulled(x: jax.Array, weight: jax.Array) -> jax.Array:
+        return (jax.vmap(networks.product, axes)(x, weight) * jnp.float32(pull)).sum()
+
+    of_x, of_weight = jax.jit(jax.grad(pulled, (0, 1)))(jnp.float32(x), jnp.float32(weight))
+    each_x, each_weight = pull @ np.swapaxes(weight, -1, -2), np.swapaxes(x, -1, -2) @ pull
+    np.testing.assert_allclose(of_x, each_x if axes[0] == 0 else each_x.sum(axis=0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        of_weight, each_weight if axes[1] == 0 else each_weight.sum(axis=0), rtol=1e-4, atol=1e-5
+    )

@@ -13,8 +13,8 @@ from safetensors.numpy import save as pack
 from lowgear import runtime
 from lowgear.dial import Dial
 from lowgear.errors import LowgearError
-from lowgear.runtime import Policy, PolicyHeader, Tariff
-from tests.test_runtime import ENVS, HEADER, PLAIN, assert_same, batch, random_weights
+from lowgear.runtime import Policy, PolicyHeader
+from tests.test_runtime import ENVS, HEADER, KNOWN, PLAIN, assert_same, batch, random_weights
 
 
 @pytest.fixture
@@ -32,8 +32,10 @@ def policy_path(tmp_path: Path) -> Path:
         replace(HEADER, dial=Dial(0.01, 0.01)),
         replace(HEADER, dial=Dial(0.0, 0.0), cost_coefficient=0.0, forced_gear=1, boltzmann=True, hindsight=True),
         replace(HEADER, cost_coefficient=0.1),
+        KNOWN,
+        replace(KNOWN, dial=Dial(0.0, 0.0), cost_coefficient=0.0, forced_gear=0),
     ],
-    ids=["dial", "no dial", "equal ends", "never pays", "at an end"],
+    ids=["dial", "no dial", "equal ends", "never pays", "at an end", "known prices", "known prices, never pays"],
 )
 def test_save_and_load_round_trip(tmp_path: Path, header: PolicyHeader) -> None:
     weights = runtime.take(random_weights(header=header), 1)
@@ -230,6 +232,10 @@ def test_header_with_an_entry_missing(policy_path: Path, key: str) -> None:
         ("dial", {"low": 0.001, "high": 0.1}),
         ("layout", [["position", 1]]),
         ("action_low", [-1.0]),
+        ("known_prices", True),  # the master has an input for the position
+        ("known_prices", 0),
+        ("known_prices", None),
+        ("known_prices", "no"),
     ],
 )
 def test_header_that_does_not_fit(policy_path: Path, key: str, value: object) -> None:
@@ -251,52 +257,70 @@ def test_a_file_cannot_run_code(policy_path: Path) -> None:
     refused(policy_path)
 
 
-def with_tariff(each=(0.0, 1.5, 2.0, 3.0)) -> Policy:
-    """HEADER's policy, whose master knows what its choices cost."""
-    weights = runtime.take(random_weights(), 1)
-    choices = len(HEADER.gears) * len(HEADER.periods)
-    dial = HEADER.dial
-    assert dial is not None
-    tariff = Tariff(np.float32([dial.low]), np.float32([dial.ratio]), np.resize(np.float32(each), (1, choices)))
-    return Policy(HEADER, weights._replace(tariff=tariff))
+@pytest.fixture
+def known_path(tmp_path: Path) -> Path:
+    path = tmp_path / "known.safetensors"
+    Policy(KNOWN, runtime.take(random_weights(header=KNOWN), 1)).save(path)
+    return path
 
 
-def test_a_tariff_comes_back_and_a_policy_without_one_has_none(tmp_path: Path, policy_path: Path) -> None:
-    policy = with_tariff()
-    policy.save(tmp_path / "priced.safetensors")
-    loaded = runtime.load(tmp_path / "priced.safetensors").weights
-    assert_same(loaded, policy.weights)
-    for found, wanted in zip(loaded.tariff, policy.weights.tariff, strict=True):
+def test_a_tariff_comes_back_and_a_policy_without_one_has_none(known_path: Path, policy_path: Path) -> None:
+    loaded, saved = runtime.load(known_path), runtime.take(random_weights(header=KNOWN), 1)
+    assert loaded.header == KNOWN
+    assert loaded.weights.tariff is not None
+    assert saved.tariff is not None
+    for found, wanted in zip(loaded.weights.tariff, saved.tariff, strict=True):
         np.testing.assert_array_equal(found, wanted)
+        assert found.dtype == wanted.dtype == np.float32
     assert runtime.load(policy_path).weights.tariff is None
 
 
-def test_files_from_before_tariffs_are_read(policy_path: Path) -> None:
-    rewrite(policy_path, header=asdict(HEADER) | {"format": 2})
-    assert runtime.load(policy_path).weights.tariff is None
+def test_files_from_before_tariffs_are_read_and_have_none(policy_path: Path, known_path: Path) -> None:
+    before = {key: value for key, value in asdict(HEADER).items() if key != "known_prices"} | {"format": 2}
+    rewrite(policy_path, header=before)
+    loaded = runtime.load(policy_path)
+    assert not loaded.header.known_prices
+    assert loaded.weights.tariff is None
+    # Nor may they claim one.
+    rewrite(known_path, header=asdict(KNOWN) | {"format": 2})
+    refused(known_path)
 
 
 @pytest.mark.parametrize(
     ("each", "wrong"),
     [
-        (np.zeros(3, np.float32), "should be float32"),
-        (np.zeros(6, np.float64), "should be float32"),
-        (np.array([0, 1, 2, 3, 4, -1], np.float32), "no choice can cost"),
-        (np.array([0, 1, 2, 3, 4, np.nan], np.float32), "no choice can cost"),
+        (np.zeros(3, np.float32), "should be float32 (6,) but is float32 (3,)"),
+        (np.zeros((1, 6), np.float32), "should be float32 (6,) but is float32 (1, 6)"),
+        (np.zeros(6, np.float64), "should be float32 (6,) but is float64 (6,)"),
+        (np.array([0, 1, 2, 3, 4, -1], np.float32), "holds values that no choice can cost"),
+        (np.array([0, 1, 2, 3, 4, np.nan], np.float32), "holds values that no choice can cost"),
+        (np.array([0, 1, 2, 3, 4, np.inf], np.float32), "holds values that no choice can cost"),
     ],
 )
-def test_a_tariff_that_cannot_be_right_is_refused(policy_path: Path, each: np.ndarray, wrong: str) -> None:
-    tensors = parse(policy_path.read_bytes()) | {"master.tariff": each}
-    policy_path.write_bytes(pack(tensors, {"lowgear": json.dumps(asdict(HEADER))}))
-    with pytest.raises(LowgearError, match=wrong):
-        runtime.load(policy_path)
+def test_a_tariff_that_cannot_be_right_is_refused(known_path: Path, each: np.ndarray, wrong: str) -> None:
+    rewrite(known_path, parse(known_path.read_bytes()) | {"master.tariff": each}, asdict(KNOWN))
+    assert f"master.tariff {wrong}" in refused(known_path)
 
 
-def test_a_tariff_needs_a_dial(tmp_path: Path) -> None:
+def test_known_prices_need_their_tariff(known_path: Path) -> None:
+    tensors = parse(known_path.read_bytes())
+    del tensors["master.tariff"]
+    rewrite(known_path, tensors, asdict(KNOWN))
+    assert "master.tariff should be float32 (6,) but is missing" in refused(known_path)
+
+
+@pytest.mark.parametrize("header", [HEADER, PLAIN], ids=["dial", "no dial"])
+def test_a_tariff_needs_a_header_that_says_so(tmp_path: Path, header: PolicyHeader) -> None:
+    path = tmp_path / "learned.safetensors"
+    Policy(header, runtime.take(random_weights(header=header), 1)).save(path)
+    each = np.zeros(len(header.gears) * len(header.periods), np.float32)
+    rewrite(path, parse(path.read_bytes()) | {"master.tariff": each}, asdict(header))
+    assert "holds master.tariff, but its header says that its master learned prices" in refused(path)
+
+
+def test_known_prices_need_a_dial(tmp_path: Path) -> None:
     path = tmp_path / "plain.safetensors"
     Policy(PLAIN, runtime.take(random_weights(header=PLAIN), 1)).save(path)
-    choices = len(PLAIN.gears) * len(PLAIN.periods)
-    tensors = parse(path.read_bytes()) | {"master.tariff": np.zeros(choices, np.float32)}
-    path.write_bytes(pack(tensors, {"lowgear": json.dumps(asdict(PLAIN))}))
-    with pytest.raises(LowgearError, match="of a policy with a dial"):
-        runtime.load(path)
+    for each in ({}, {"master.tariff": np.zeros(2, np.float32)}):
+        rewrite(path, parse(path.read_bytes()) | each, asdict(PLAIN) | {"known_prices": True})
+        assert "only a policy with a dial can have" in refused(path)

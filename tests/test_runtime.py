@@ -38,10 +38,13 @@ HEADER = PolicyHeader(
     boltzmann=False,
     hindsight=False,
 )
+KNOWN = replace(HEADER, known_prices=True)
 PLAIN = replace(HEADER, recipe="paper", dial=None, periods=(5,))  # one duration, one coefficient, as in the paper
+EVERY = pytest.mark.parametrize("header", [HEADER, KNOWN, PLAIN], ids=["dial", "known prices", "no dial"])
 
 
 def random_weights(population: int = POPULATION, seed: int = 0, header: PolicyHeader = HEADER) -> Weights:
+    """Of the shapes that a header asks for, each agent's tariff its own."""
     rng = np.random.default_rng(seed)
 
     def layers(*sizes: int):
@@ -54,8 +57,12 @@ def random_weights(population: int = POPULATION, seed: int = 0, header: PolicyHe
         ]
 
     gears = tuple(layers(OBS, units, units, 2 * ACT) for units in GEARS)
-    inputs, choices = OBS + (header.dial is not None), len(GEARS) * len(header.periods)
-    return Weights(gears, layers(inputs, MASTER, MASTER, choices))
+    choices = len(GEARS) * len(header.periods)
+    master = layers(OBS + header.sees_position, MASTER, MASTER, choices)
+    if not header.known_prices or header.dial is None:
+        return Weights(gears, master)
+    ends = (np.full(population, end, np.float32) for end in (header.dial.low, header.dial.ratio))
+    return Weights(gears, master, Tariff(*ends, rng.uniform(0, 50, (population, choices)).astype(np.float32)))
 
 
 def batch(seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -65,8 +72,8 @@ def batch(seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
 
 
 def assert_same(one: Weights, two: Weights) -> None:
-    leaves, tree = jax.tree.flatten(jax.tree.map(np.asarray, (tuple(map(tuple, one.gears)), tuple(one.master))))
-    other, other_tree = jax.tree.flatten(jax.tree.map(np.asarray, (tuple(map(tuple, two.gears)), tuple(two.master))))
+    parts = ((tuple(map(tuple, each.gears)), tuple(each.master), each.tariff) for each in (one, two))
+    (leaves, tree), (other, other_tree) = (jax.tree.flatten(jax.tree.map(np.asarray, part)) for part in parts)
     assert tree == other_tree
     for a, b in zip(leaves, other, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -127,19 +134,18 @@ def test_positions_are_each_environments_own() -> None:
 
 
 def test_a_tariff_takes_off_what_each_choice_costs_where_the_dial_stands() -> None:
-    weights, (observation, _) = random_weights(), batch()
-    choices = len(GEARS) * len(HEADER.periods)
-    each = np.random.default_rng(4).uniform(0, 50, (POPULATION, choices)).astype(np.float32)
-    low = np.linspace(0.001, 0.01, POPULATION).astype(np.float32)
-    tariff = Tariff(low, np.full(POPULATION, 100, np.float32), each)
+    weights, (observation, _) = random_weights(header=KNOWN), batch()
+    assert weights.tariff is not None
+    low, each = np.linspace(0.001, 0.01, POPULATION).astype(np.float32), weights.tariff.each
+    weights = weights._replace(tariff=Tariff(low, np.full(POPULATION, 100, np.float32), each))
     position = np.tile(np.linspace(-1, 1, ENVS, dtype=np.float32), (POPULATION, 1))
-    learned = runtime.values(weights, observation, position, "tanh")
-    found = runtime.values(weights._replace(tariff=tariff), observation, position, "tanh")
+    earned = runtime.mlp(weights.master, observation, "tanh")  # the network sees the observation alone
+    found = runtime.values(weights, observation, position, "tanh")
     coefficient = low[:, None] * 100 ** ((position + 1) / 2)
-    np.testing.assert_allclose(found, learned - coefficient[..., None] * each[:, None], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found, earned - coefficient[..., None] * each[:, None], rtol=1e-4, atol=1e-4)
     assert found.dtype == np.float32
     # Each agent's own, alone and in company.
-    alone = [runtime.take(weights._replace(tariff=tariff), agent) for agent in range(POPULATION)]
+    alone = [runtime.take(weights, agent) for agent in range(POPULATION)]
     for agent, one in enumerate(alone):
         part = slice(agent, agent + 1)
         np.testing.assert_allclose(
@@ -149,10 +155,35 @@ def test_a_tariff_takes_off_what_each_choice_costs_where_the_dial_stands() -> No
 
 
 def test_masters_that_know_prices_and_masters_that_learn_them_do_not_mix() -> None:
-    one, two = (runtime.take(random_weights(), agent) for agent in (0, 1))
-    tariff = Tariff(np.ones(1, np.float32), np.ones(1, np.float32), np.zeros((1, 6), np.float32))
+    one, two = (runtime.take(random_weights(header=header), 0) for header in (KNOWN, HEADER))
     with pytest.raises(LowgearError, match="do not mix"):
-        runtime.stack([one._replace(tariff=tariff), two])
+        runtime.stack([one, two])
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_where_prices_are_known_a_higher_coefficient_never_picks_a_dearer_choice(seed: int, activation: str) -> None:
+    weights = random_weights(seed=seed, header=KNOWN)
+    assert weights.tariff is not None
+    states = np.random.default_rng(seed).normal(size=(POPULATION, 500, OBS)).astype(np.float32)
+    each = np.broadcast_to(weights.tariff.each[:, None], (*states.shape[:2], weights.tariff.each.shape[-1]))
+    paid = []
+    for position in np.linspace(-1, 1, 65):
+        turned = np.full(states.shape[:2], position, np.float32)
+        choice = runtime.values(weights, states, turned, activation).argmax(axis=-1)
+        paid.append(np.take_along_axis(each, choice[..., None], axis=-1)[..., 0])
+    change = np.diff(np.stack(paid), axis=0)
+    assert (change <= 0).all()
+    assert (change < 0).any(axis=0).mean() > 0.1  # the dial does turn, in one state of ten and more
+
+
+@EVERY
+def test_a_policy_has_a_tariff_just_where_its_header_says_so(header: PolicyHeader) -> None:
+    other = {HEADER: KNOWN, KNOWN: HEADER, PLAIN: replace(PLAIN, known_prices=True)}[header]
+    weights = runtime.take(random_weights(header=header), 0)
+    assert Policy(header, weights).weights is weights
+    with pytest.raises(AssertionError, match="only where prices are known"):
+        Policy(other, weights)
 
 
 def test_log_std_bounds_are_those_of_training() -> None:
@@ -224,19 +255,21 @@ def test_boltzmann_never_picks_what_has_no_chance() -> None:
     assert runtime.boltzmann(values, np.zeros(1, np.float32)) == 1
 
 
-def test_stack_and_take_undo_each_other() -> None:
-    weights = random_weights()
+@EVERY
+def test_stack_and_take_undo_each_other(header: PolicyHeader) -> None:
+    weights = random_weights(header=header)
     parts = [runtime.take(weights, agent) for agent in range(POPULATION)]
-    assert parts[1].master[0][0].shape == (1, OBS + 1, MASTER)
+    assert parts[1].master[0][0].shape == (1, OBS + (header == HEADER), MASTER)
     assert_same(runtime.stack(parts), weights)
     assert_same(runtime.stack(parts[1:2]), parts[1])
 
 
-def test_a_policy_is_set_to_a_coefficient_of_its_dial() -> None:
-    policy = Policy(HEADER, runtime.take(random_weights(), 0))
+@pytest.mark.parametrize("header", [HEADER, KNOWN], ids=["learned", "known"])
+def test_a_policy_is_set_to_a_coefficient_of_its_dial(header: PolicyHeader) -> None:
+    policy = Policy(header, runtime.take(random_weights(header=header), 0))
     other = policy.at(0.1)
     assert (other.header.cost_coefficient, policy.header.cost_coefficient) == (0.1, 0.01)
-    assert other.header == replace(HEADER, cost_coefficient=0.1)
+    assert other.header == replace(header, cost_coefficient=0.1)
     assert other.weights is policy.weights
     assert other.at(0.01) == policy
     with pytest.raises(LowgearError, match=r"0\.2 is outside .* 0\.001 to 0\.1"):
@@ -249,7 +282,7 @@ def test_a_policy_without_a_dial_says_so(header: PolicyHeader) -> None:
         Policy(header, runtime.take(random_weights(header=header), 0)).at(0.01)
 
 
-@pytest.mark.parametrize("header", [HEADER, PLAIN], ids=["dial", "no dial"])
+@EVERY
 def test_prices_are_those_of_the_networks_that_run(header: PolicyHeader) -> None:
     weights = random_weights(1, header=header)
     products = [sum(weight[0].size for weight, _ in layers) for layers in (*weights.gears, weights.master)]

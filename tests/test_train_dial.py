@@ -47,10 +47,12 @@ def test_one_agent_uses_the_large_gear_where_it_is_cheap_and_not_where_it_is_dea
     assert found[0]["flops_per_step"] > 10 * found[3]["flops_per_step"]
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["known", "learned"])
 @pytest.mark.parametrize("price_picks", [True, False])
-def test_scores_are_return_minus_what_the_master_pays(monkeypatch, price_picks):
+def test_scores_are_return_minus_what_the_master_pays(monkeypatch, price_picks, known):
     task = Task("counting", "gym", "counting", gears=(2, 4), cost_coefficient=0.01)
     overrides = {"critic_units": 2, "master_units": 2, "periods": (2, 5), "price_picks": price_picks}
+    overrides |= {"known_prices": known}
     config = resolve(task, cost_coefficients=(0.01, 0.1), variants=("asymmetric", "no-cost"), overrides=overrides)
     training = Training(config, Counting([5, 5]), lambda count: Counting([5] * count))
     # Two episodes of each agent: returns of 5 and 7, three and one steps in the large gear, 2 and 4 picks.
@@ -64,7 +66,7 @@ def test_scores_are_return_minus_what_the_master_pays(monkeypatch, price_picks):
     monkeypatch.setattr(evaluate, "play_policies", lambda *_: played)
     training._evaluate()
     training.close()
-    prices = cost.prices(2, 1, (2, 4), 2, durations=2, dial=True)
+    prices = cost.prices(2, 1, (2, 4), 2, durations=2, sees_position=not known)
     small, large = prices.gears
     paid = (3 * small + 2 * large + (3 * prices.pick if price_picks else 0)) / small  # of a mean episode
     assert training.best == pytest.approx([6 - 0.01 * paid, 6])

@@ -49,7 +49,7 @@ class Method(NamedTuple):
     gear_costs: tuple[float, ...]  # c_ω, gear 0 costs 1
     pick_cost: float  # what a pick adds to them; 0 where the master is not charged
     durations: int  # that the master chooses from
-    dial: bool  # the master sees the coefficient it pays
+    dial: bool  # picks are paid at coefficients of a range, and the master's learner sees which
     master_units: int
     batch: int
     master_batch: int
@@ -58,7 +58,7 @@ class Method(NamedTuple):
     dqn: DqnSettings
     replay: ReplaySettings
     goals: Goals | None = None  # None: no hindsight
-    priced: bool = False  # the master learns what choices earn alone: what they cost is known
+    priced: bool = False  # what choices cost is known: the master that acts holds what they earn, and sees no dial
     scaled: bool = False  # learners see observations on the scale that the random steps gave
 
 

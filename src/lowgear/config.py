@@ -110,6 +110,8 @@ def resolve(
     if isinstance(overrides.get("periods"), int | float):
         overrides["periods"] = (overrides["periods"],)
     chosen = replace(recipes.find(recipe, task.name), **overrides)
+    if "known_prices" not in overrides and not chosen.can_know_prices:
+        chosen = replace(chosen, known_prices=False)  # a default gives way to what was asked for
     _check_recipe(chosen)
     widths = gears or task.gears
     if widths is None:
@@ -225,8 +227,7 @@ def _check_recipe(recipe: Recipe) -> None:
     reach = recipe.dial_reach
     if len(reach) != 2 or not 0 < reach[0] <= reach[1] < float("inf"):
         raise LowgearError(f"dial reach {reach}: write two numbers above 0, the lower first")
-    sums = recipe.dial and recipe.discount_by_step and recipe.master_discount < 1
-    if recipe.known_prices and not sums:
+    if recipe.known_prices and not recipe.can_know_prices:
         raise LowgearError(
             f"known prices need a dial, discounting by the step and a master's discount below 1, which the recipe "
             f"{recipe.name} has not: leave them out, or train with --recipe modern"

@@ -25,7 +25,7 @@ def units_for(obs_dim: int, act_dim: int, flops: float) -> int:
 def master_flops(obs_dim: int, choices: int, units: int) -> int:
     """FLOPs of one pick of a master with two hidden layers of `units` and one value for each choice.
 
-    `obs_dim` counts every input it really has: the observation and, on a dial agent, the coefficient.
+    `obs_dim` counts every input it really has: the observation and, where a dial's prices are learned, the position.
     """
     return 2 * (obs_dim * units + units * units + units * choices)
 
@@ -48,12 +48,12 @@ class Prices(NamedTuple):
 
 
 def prices(
-    obs_dim: int, act_dim: int, gears: Sequence[int], master_units: int, durations: int = 1, dial: bool = False
+    obs_dim: int, act_dim: int, gears: Sequence[int], master_units: int, durations: int = 1, sees_position: bool = False
 ) -> Prices:
-    """Prices of a controller whose master chooses a gear and one of `durations`, with a dial or without."""
+    """Prices of a controller whose master chooses a gear and one of `durations`, and may see a dial's position."""
     return Prices(
         tuple(policy_flops(obs_dim, act_dim, units) for units in gears),
-        master_flops(obs_dim + dial, len(gears) * durations, master_units),
+        master_flops(obs_dim + sees_position, len(gears) * durations, master_units),
     )
 
 

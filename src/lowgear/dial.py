@@ -1,7 +1,8 @@
 """The dial: a range of cost coefficients that one agent learns, and where a coefficient stands on it.
 
-The master sees the coefficient as one more input, its position on the dial: -1 at the low end, 1 at the high end, even
-steps of the logarithm between. An agent of one coefficient has a dial whose ends are equal; its position is always 0.
+A coefficient's position on the dial is -1 at the low end, 1 at the high end, even steps of the logarithm between. A
+master that knows prices takes the coefficient times its tariff off what choices earn; one that learns them sees the
+position as one more input. An agent of one coefficient has a dial whose ends are equal; its position is always 0.
 """
 
 import math

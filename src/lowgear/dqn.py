@@ -37,7 +37,7 @@ class Picks(NamedTuple):
     reward: jax.Array  # (B,) what the pick earned, its cost paid
     discount: jax.Array  # (B,)
     next_observation: jax.Array  # (B, inputs)
-    charge: jax.Array | None = None  # (B, choices) that each choice is known to cost; None: it is all learned
+    charge: jax.Array | None = None  # (B, choices) that each choice is known to cost, for a master that is Priced
 
 
 class DqnSettings(NamedTuple):
@@ -48,10 +48,14 @@ class DqnSettings(NamedTuple):
 
 
 def init(key: jax.Array, inputs: int, choices: int, units: int, priced: bool = False) -> DqnState:
-    """A fresh master with two hidden layers of `units` and one value for each choice."""
-    params: Mlp | Priced = init_mlp(key, (inputs - priced, units, units, choices))
+    """A fresh master with two hidden layers of `units` and one value for each choice.
+
+    `inputs` counts the dial's position, where there is one; a `priced` master's earnings do not see it.
+    """
+    earnings = init_mlp(key, (inputs - priced, units, units, choices))
+    params: Mlp | Priced = earnings
     if priced:
-        params = Priced(params, init_mlp(jax.random.fold_in(key, 1), (inputs, LEVEL_UNITS, LEVEL_UNITS, 1)))
+        params = Priced(earnings, init_mlp(jax.random.fold_in(key, 1), (inputs, LEVEL_UNITS, LEVEL_UNITS, 1)))
     return DqnState(params, jax.tree.map(jnp.copy, params), ADAM.init(params), jnp.zeros((), jnp.int32))
 
 
@@ -76,6 +80,7 @@ def squared_error(
     def valued(network: Mlp | Priced, observation: jax.Array) -> jax.Array:
         if not isinstance(network, Priced):
             return mlp(network, observation, activation)
+        assert batch.charge is not None, "a master that knows its prices learns from picks that carry them"
         earned = mlp(network.earnings, observation[:, :-1], activation)
         return earned + mlp(network.level, observation, activation) - batch.charge
 

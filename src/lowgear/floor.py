@@ -106,10 +106,17 @@ def device_rate(agents: int, units: int, batch: int = 256, seconds: float = 0.5)
 
 
 def _master_flops(config: RunConfig, obs: int) -> int:
+    from lowgear.dqn import LEVEL_UNITS
+
     recipe = config.recipe
-    inputs, choices, units = obs + recipe.sees_position, len(config.gears) * len(recipe.periods), recipe.master_units
-    master = inputs * units + units * units + units * choices
-    return 2 * recipe.master_batch * (2 * master + 2 * master + master - inputs * units)
+    networks = [(obs + recipe.sees_position, recipe.master_units, len(config.gears) * len(recipe.periods))]
+    if recipe.known_prices:
+        networks.append((obs + 1, LEVEL_UNITS, 1))  # what a state is worth at a position learns beside the earnings
+    total = 0
+    for inputs, units, outputs in networks:
+        forward = inputs * units + units * units + units * outputs
+        total += 2 * recipe.master_batch * (2 * forward + 2 * forward + forward - inputs * units)
+    return total
 
 
 if __name__ == "__main__":

@@ -32,11 +32,41 @@ def init_mlp(key: jax.Array, sizes: tuple[int, ...]) -> Mlp:
     return tuple(layers)
 
 
+@jax.custom_vjp
+def product(x: jax.Array, weight: jax.Array) -> jax.Array:
+    """`x @ weight` of (B, in) and (in, out), with gradients in the forms that are multiplied fastest."""
+    return x @ weight
+
+
+def _product(x: jax.Array, weight: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return x @ weight, (x, weight)
+
+
+def _product_gradients(kept: tuple[jax.Array, jax.Array], grad: jax.Array) -> tuple[jax.Array, jax.Array]:
+    x, weight = kept
+    turned = x.T
+    if jax.default_backend() == "cpu":
+        # XLA would fold the transpose into the product, for which its fast library has no kernel.
+        turned = jax.lax.optimization_barrier(turned)
+    return grad @ weight.T, turned @ grad
+
+
+product.defvjp(_product, _product_gradients)
+
+
+def row_sums(x: jax.Array) -> jax.Array:
+    """Sums over the last, short axis."""
+    if jax.default_backend() == "cpu":
+        # A sum would draw what precedes it into its loop, where exponentials and logarithms are not vectorised.
+        return x @ jnp.ones(x.shape[-1], x.dtype)
+    return x.sum(axis=-1)
+
+
 def mlp(layers: Mlp, x: jax.Array, activation: str) -> jax.Array:
     """Forward pass; the last layer is linear."""
     for layer in layers[:-1]:
-        x = ACTIVATIONS[activation](x @ layer.weight + layer.bias[None])
-    return x @ layers[-1].weight + layers[-1].bias[None]
+        x = ACTIVATIONS[activation](product(x, layer.weight) + layer.bias[None])
+    return product(x, layers[-1].weight) + layers[-1].bias[None]
 
 
 def init_actor(key: jax.Array, obs_dim: int, act_dim: int, units: int) -> Mlp:
@@ -52,7 +82,7 @@ def sample_action(actor: Mlp, observation: jax.Array, noise: jax.Array, activati
     # log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2x)), which stays finite for large |x|.
     log_slope = 2 * (jnp.log(2.0) - raw - jax.nn.softplus(-2 * raw))
     log_density = -0.5 * noise**2 - log_std - 0.5 * jnp.log(2 * jnp.pi) - log_slope
-    return jnp.tanh(raw), log_density.sum(axis=-1)
+    return jnp.tanh(raw), row_sums(log_density)
 
 
 def init_critics(key: jax.Array, obs_dim: int, act_dim: int, units: int) -> Mlp:
@@ -77,8 +107,8 @@ def critic_values(critics: Mlp, observation: jax.Array, action: jax.Array, style
         first, second, last = critic
         # Two products instead of one on joined inputs: the actor's gradient then skips the observation's columns.
         seen, done = first.weight[: observation.shape[-1]], first.weight[observation.shape[-1] :]
-        x = hidden(observation @ seen + action @ done + first.bias[None])
-        x = hidden(x @ second.weight + second.bias[None])
+        x = hidden(product(observation, seen) + product(action, done) + first.bias[None])
+        x = hidden(product(x, second.weight) + second.bias[None])
         return (x @ last.weight + last.bias[None])[..., 0]
 
     return jax.vmap(one)(critics)

@@ -38,15 +38,20 @@ class Recipe:
     goal_reward_shift: float = 1.0  # added to the rewards of tasks with hindsight: 0 and 1 instead of -1 and 0
     end_on_success: bool = True  # an episode that succeeds ends, on tasks with goals
     periods: tuple[int, ...] = (5,)  # steps a pick may hold; the master chooses where there are several
-    dial: bool = False  # one agent learns a range of coefficients, and its master sees the one it pays
+    dial: bool = False  # one agent learns a range of coefficients, and its master goes by the one it pays
     dial_reach: tuple[float, float] = (1 / 30, 10.0)  # its ends where none are given, times the task's coefficient
     price_picks: bool = False  # the master pays for its own inference too
-    known_prices: bool = False  # what a choice costs is taken off a dial master's values, not learned with them
+    known_prices: bool = False  # a dial's master is told what its choices cost, and learns what they earn alone
     sample_master: bool = (
         True  # draw from softmax of the master's values when evaluating, on tasks where the paper does
     )
     environments: int = 1  # of each agent; a chunk is shared out among them
     chunk: int = 64  # steps collected, and updates made, at a time; 1 is the paper's own schedule
+
+    @property
+    def can_know_prices(self) -> bool:
+        """Whether it has what known prices need: a dial, and costs that add up step by step to a finite sum."""
+        return self.dial and self.discount_by_step and self.master_discount < 1
 
     @property
     def sees_position(self) -> bool:
@@ -71,6 +76,7 @@ MODERN = replace(
     periods=(2, 5, 20),
     dial=True,
     price_picks=True,
+    known_prices=True,
     discount_by_step=True,
     sample_master=False,
     bound_targets=True,

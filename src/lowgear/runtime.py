@@ -26,7 +26,7 @@ IntArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 Layers = Sequence[tuple[FloatArray, FloatArray]]  # weight (P, in, out), bias (P, out)
 
-FORMAT = 3  # 2 had no tariffs
+FORMAT = 3  # 2 had no tariffs: its masters learned prices
 READS = (2, FORMAT)
 TARIFF = "master.tariff"
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
@@ -94,7 +94,7 @@ def values(weights: Weights, observation: FloatArray, position: FloatArray | Non
     if weights.tariff is None:
         return mlp(weights.master, np.concatenate([observation, position[..., None]], -1, dtype=np.float32), activation)
     low, ratio, each = weights.tariff
-    coefficient = price(position, low[:, None], ratio[:, None])
+    coefficient: FloatArray = price(position, low[:, None], ratio[:, None])
     return mlp(weights.master, observation, activation) - coefficient[..., None] * each[:, None, :]
 
 
@@ -149,7 +149,7 @@ class PolicyHeader:
     variant: str
     seed: int
     cost_coefficient: float  # that it pays, or the dial's setting unless another is asked for
-    dial: Dial | None  # None: the master does not see the coefficient
+    dial: Dial | None  # None: it was trained for one coefficient, without a dial
     steps: int  # environment steps it was trained for
     obs_dim: int
     act_dim: int
@@ -185,6 +185,11 @@ class Policy:
 
     header: PolicyHeader
     weights: Weights
+
+    def __post_init__(self) -> None:
+        assert self.header.known_prices == (self.weights.tariff is not None), (
+            "a tariff, and only where prices are known"
+        )
 
     @property
     def turns(self) -> bool:
@@ -266,7 +271,8 @@ def _parse_header(path: Path, text: str) -> PolicyHeader:
         raw["layout"] = tuple((str(key), int(size)) for key, size in raw["layout"])
         for key in ("action_low", "action_high", "gears", "periods"):
             raw[key] = tuple(raw[key])
-        raw.setdefault("known_prices", False)  # format 2
+        if version == 2:
+            raw["known_prices"] = False
         if raw["dial"] is not None:
             raw["dial"] = Dial(*raw["dial"])
         header = PolicyHeader(**{field.name: raw[field.name] for field in fields(PolicyHeader)})
@@ -292,6 +298,7 @@ def _check_header(header: PolicyHeader) -> None:
         or not all(type(bound) is float for bound in bounds),
         "cost coefficient": not 0 <= header.cost_coefficient < float("inf"),
         "dial": dial is not None and not dial.holds(header.cost_coefficient),
+        "known prices": type(header.known_prices) is not bool,
     }
     bad = [name for name, wrong in problems.items() if wrong]
     if bad:
@@ -317,15 +324,20 @@ def _build(path: Path, header: PolicyHeader, tensors: dict[str, Any]) -> Weights
     )
     inputs, choices = header.obs_dim + header.sees_position, len(header.gears) * len(header.periods)
     master = layers("master", (inputs, header.master_units, header.master_units, choices))
-    each = tensors.pop(TARIFF, None)
+    tariff = _tariff(path, header, tensors.pop(TARIFF, None), choices) if header.known_prices else None
+    if TARIFF in tensors:
+        raise LowgearError(f"{path} holds {TARIFF}, but its header says that its master learned prices")
     if tensors:
         raise LowgearError(f"{path} holds a tensor that its header does not name: {sorted(tensors)[0]}")
-    return Weights(gears, master, None if each is None else _tariff(path, header, each, choices))
+    return Weights(gears, master, tariff)
 
 
 def _tariff(path: Path, header: PolicyHeader, each: Any, choices: int) -> Tariff:
-    if header.dial is None or each.shape != (choices,) or each.dtype != np.float32:
-        raise LowgearError(f"{path}: {TARIFF} should be float32 {(choices,)} of a policy with a dial")
+    if header.dial is None:
+        raise LowgearError(f"{path}: its header says that prices are known, which only a policy with a dial can have")
+    if each is None or each.shape != (choices,) or each.dtype != np.float32:
+        got = "missing" if each is None else f"{each.dtype} {each.shape}"
+        raise LowgearError(f"{path}: {TARIFF} should be float32 {(choices,)} but is {got}")
     if not (np.isfinite(each) & (each >= 0)).all():
         raise LowgearError(f"{path}: {TARIFF} holds values that no choice can cost")
     return Tariff(np.array([header.dial.low], np.float32), np.array([header.dial.ratio], np.float32), each[None])

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,7 +114,9 @@ def test_energy_is_read_where_there_is_a_meter(tmp_path):
 def test_microcontrollers_are_estimates_from_exact_counts():
     header = FORMS["wide"]
     assert microcontrollers.operations(header, 0) == (24 * 8 + 8 * 8 + 8 * 6, 22)
-    assert microcontrollers.pick_operations(header) == (25 * 16 + 16 * 16 + 16 * 6, 32)
+    assert microcontrollers.pick_operations(header) == (24 * 16 + 16 * 16 + 16 * 6, 32)
+    learned = replace(header, known_prices=False)  # the dial's position is one more input
+    assert microcontrollers.pick_operations(learned) == (25 * 16 + 16 * 16 + 16 * 6, 32)
     found = microcontrollers.estimates(header, (1.0, 0.0), 0.0)
     assert all(part["estimate"] for part in found)
     part, row = microcontrollers.MICROCONTROLLERS[0], found[0]

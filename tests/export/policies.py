@@ -22,6 +22,7 @@ HEADER = PolicyHeader(
     seed=3,
     cost_coefficient=0.01,
     dial=Dial(0.001, 0.1),
+    known_prices=True,
     steps=1000,
     obs_dim=5,
     act_dim=1,
@@ -36,14 +37,17 @@ HEADER = PolicyHeader(
     boltzmann=False,
     hindsight=False,
 )
+LEARNED = replace(HEADER, known_prices=False)
 WIDE = {"obs_dim": 24, "act_dim": 6, "layout": (("", 24),), "action_low": (-1.0,) * 6, "action_high": (1.0,) * 6}
 STEPS = 200
 BOUNDED = {"act_dim": 2, "action_low": (-0.4, 0.0), "action_high": (0.4, 30.0)}
 
 FORMS = {
     "dial": HEADER,
-    "learned prices": replace(HEADER, recipe="learned"),
-    "no dial, one period": replace(HEADER, recipe="paper", dial=None, periods=(5,)),
+    "learned prices": LEARNED,
+    "learned prices, equal ends": replace(LEARNED, dial=Dial(0.01, 0.01)),
+    "learned prices, three gears, wide, relu": replace(LEARNED, gears=(2, 8, 64), activation="relu", **WIDE),
+    "no dial, one period": replace(LEARNED, recipe="paper", dial=None, periods=(5,)),
     "equal ends": replace(HEADER, dial=Dial(0.01, 0.01)),
     "three gears": replace(HEADER, gears=(2, 8, 16)),
     "small-only": replace(HEADER, forced_gear=0, variant="small-only"),
@@ -69,10 +73,10 @@ def policy_of(header: PolicyHeader = HEADER, seed: int = 0) -> Policy:
         ]
 
     gears = tuple(layers(header.obs_dim, units, units, 2 * header.act_dim) for units in header.gears)
-    inputs, choices = header.obs_dim + (header.dial is not None), len(header.gears) * len(header.periods)
+    inputs, choices = header.obs_dim + header.sees_position, len(header.gears) * len(header.periods)
     master = layers(inputs, header.master_units, header.master_units, choices)
     tariff = None
-    if header.dial is not None and header.recipe != "learned":
+    if header.known_prices and header.dial is not None:
         each = rng.uniform(0, 40, (1, choices)).astype(np.float32)
         tariff = Tariff(np.float32([header.dial.low]), np.float32([header.dial.ratio]), each)
     return Policy(header, Weights(gears, master, tariff))

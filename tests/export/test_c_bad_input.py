@@ -7,7 +7,7 @@ import pytest
 
 from lowgear.export import compiler
 from lowgear.export.c_format import build_library
-from lowgear.runtime import Policy, Weights
+from lowgear.runtime import Policy
 from tests.export.policies import FORMS, policy_of
 from tests.export.test_c_source import written
 
@@ -81,7 +81,7 @@ def test_the_self_test_fails_where_it_should(tmp_path, gcc):
     assert " 0 wrong actions" not in done.stdout
 
 
-@pytest.mark.parametrize("form", ["dial", "three gears", "small-only", "relu", "other bounds"])
+@pytest.mark.parametrize("form", ["dial", "learned prices", "three gears", "small-only", "relu", "other bounds"])
 def test_bad_observations_act_within_bounds(form, tmp_path, gcc):
     policy = policy_of(FORMS[form])
     library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
@@ -112,7 +112,7 @@ def test_nan_is_read_as_zero_and_infinity_as_the_limit(tmp_path, gcc):
 def test_weights_that_overflow_still_act_within_bounds(tmp_path, gcc):
     policy = policy_of()
     huge = tuple([(weight * np.float32(1e37), bias) for weight, bias in layers] for layers in policy.weights.gears)
-    policy = Policy(policy.header, Weights(huge, policy.weights.master))
+    policy = Policy(policy.header, policy.weights._replace(gears=huge))
     library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
     state = library.init()
     for scale in (1.0, 1e3, 1e38):

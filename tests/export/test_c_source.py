@@ -35,10 +35,11 @@ def test_acts_as_the_network(form, weights, tmp_path, gcc):
     assert (checked.picks == 0) == (policy.header.forced_gear is not None)
     assert checked.largest_action_error < 1e-5
     assert "0 wrong gears, 0 wrong actions" in self_test(tmp_path, "robot", gcc)
-    assert library.turns == (form not in ("no dial, one period", "equal ends", "small-only", "large-only"))
+    fixed = ("no dial, one period", "equal ends", "learned prices, equal ends", "small-only", "large-only")
+    assert library.turns == (form not in fixed)
 
 
-@pytest.mark.parametrize("form", ["dial", "no dial, one period", "large-only", "relu"])
+@pytest.mark.parametrize("form", ["dial", "learned prices", "no dial, one period", "large-only", "relu"])
 def test_compiles_clean_everywhere(form, tmp_path, each_compiler):
     written(policy_of(FORMS[form]), tmp_path)
     written(policy_of(FORMS[form]), tmp_path, "int8", "narrow")
@@ -98,8 +99,9 @@ def test_the_dial_turns_within_its_ends(tmp_path, gcc):
         assert (state.position, state.cost_coefficient) == before
 
 
-def test_a_setting_of_the_dial_picks_as_the_network_does_there(tmp_path, gcc):
-    policy = policy_of(FORMS["wide"])
+@pytest.mark.parametrize("form", ["wide", "learned prices, three gears, wide, relu"])
+def test_a_setting_of_the_dial_picks_as_the_network_does_there(form, tmp_path, gcc):
+    policy = policy_of(FORMS[form])
     library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
     for coefficient in (0.001, 0.03, 0.1):
         (episode,) = stored(policy.at(coefficient), 1)

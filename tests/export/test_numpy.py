@@ -40,7 +40,7 @@ def test_importing_the_runtime_pulls_in_no_jax(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("form", ["dial", "no dial, one period", "small-only", "other bounds"])
+@pytest.mark.parametrize("form", ["dial", "learned prices", "no dial, one period", "small-only", "other bounds"])
 def test_it_acts_where_there_is_no_jax(form, tmp_path):
     policy = policy_of(FORMS[form])
     made = export_numpy(Request(source_of(policy, tmp_path), "robot", episodes=1))

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from lowgear import config
-from lowgear.blueprint import header_of
+from lowgear.blueprint import header_of, tariff_of
 from lowgear.checkpoint import RunDirectory
 from lowgear.config import RunConfig
 from lowgear.envs import make
-from lowgear.runtime import Policy, Weights
+from lowgear.runtime import Policy, Tariff, Weights
 from lowgear.tasks import find
 
 VARIANTS = ("asymmetric", "small-only", "large-only")
@@ -31,8 +31,11 @@ def random_policy(settings: RunConfig, agent: int) -> Policy:
         ]
 
     gears = tuple(layers(header.obs_dim, units, units, 2 * header.act_dim) for units in header.gears)
-    inputs, choices = header.obs_dim + (header.dial is not None), len(header.gears) * len(header.periods)
-    return Policy(header, Weights(gears, layers(inputs, header.master_units, header.master_units, choices)))
+    inputs, choices = header.obs_dim + header.sees_position, len(header.gears) * len(header.periods)
+    master = layers(inputs, header.master_units, header.master_units, choices)
+    tariff = tariff_of(settings, env.spec)
+    own = None if tariff is None else Tariff(*(part[agent : agent + 1] for part in tariff))
+    return Policy(header, Weights(gears, master, own))
 
 
 def make_run(

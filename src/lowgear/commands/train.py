@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 @click.option(
     "--known-prices/--learned-prices",
     default=None,
-    help="Whether a dial's master is told what its choices cost, or learns it.  [default: the recipe's, learned]",
+    help="Whether a dial's master is told what its choices cost and learns what they earn alone (a higher coefficient "
+    "then never picks a dearer choice in the same state), or learns both.  [default: known, with --recipe modern]",
 )
 @click.option("--critic-units", type=int, help="Hidden width of every gear's critics.  [default: the recipe's]")
 @click.option("--environments", type=int, help="Of each agent: more keep more cores busy.  [default: the recipe's, 1]")
