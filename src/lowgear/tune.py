@@ -24,7 +24,7 @@ FloatArray = npt.NDArray[np.float64]
 SETTINGS = 257  # along the dial: steps of 1.02 for a dial of 300
 COARSE = 64  # every so many settings are played first
 NARROW = 8  # settings between one that meets the demand and one that does not: near enough, unless there is a cliff
-CLOSE = 0.01  # of the demand: one that certainly meets it by more is searched on from, to the last setting
+CLOSE = 0.01  # of the demand: from one that certainly meets it by more, the search goes on to the last setting
 BATCH = 8  # episodes of a setting at a time
 SURE = 1.3  # widens 95% intervals to 99% while searching: few episodes, looked at again and again
 FINE = 0.005  # of the demand: a difference too small to spend episodes on
@@ -90,11 +90,12 @@ class Search:
             doubtful += [place for place in self._scores if self._may_be_best(place)]
         if doubtful:
             return sorted({self._lagging(place) for place in doubtful})
-        if kept is not None and lost is not None and self._worth_halving(kept, lost):
-            return [((kept + lost) // 2, 0)]
-        if kept is not None and not self.demand.caps and not self._played_out(kept):
+        if kept is None:
+            return []
+        gap = 0 if lost is None else lost - kept
+        if gap <= NARROW and not self.demand.caps and not self._played_out(kept):
             return [self._lagging(kept)]  # a controller that fails now and then may have been lucky so far
-        return []
+        return [(kept + gap // 2, 0)] if gap > (1 if self._ample(kept) else NARROW) else []
 
     def add(self, place: int, scores: FloatArray, flops: FloatArray, latency_us: FloatArray | None = None) -> None:
         """Take over one batch of a setting."""
@@ -135,10 +136,10 @@ class Search:
         kept = meets[-1]
         return kept, next((place for place in played if place > kept), None)
 
-    def _worth_halving(self, kept: int, lost: int) -> bool:
-        margin = self._margin(kept)
-        ample = margin.mean() - half_width(margin) > CLOSE * abs(self._demanded())
-        return lost - kept > (1 if ample else NARROW)
+    def _ample(self, place: int) -> bool:
+        """Whether a setting certainly does so much better than demanded that it may stand before a cliff."""
+        margin = self._margin(place)
+        return bool(margin.mean() - half_width(margin) > CLOSE * abs(self._demanded()))
 
     def _margin(self, place: int) -> FloatArray:
         """By how much each episode of a setting does better than demanded."""
