@@ -8,6 +8,7 @@ starts, so that margins against the agent's own best are differences of pairs, w
 means.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,10 +22,10 @@ from lowgear.evaluate import Played, flops_each, half_width, play_policies
 from lowgear.runtime import Policy
 
 FloatArray = npt.NDArray[np.float64]
-SETTINGS = 257  # along the dial: steps of 1.02 for a dial of 300
-COARSE = 64  # every so many settings are played first
-NARROW = 8  # settings between one that meets the demand and one that does not: near enough, unless there is a cliff
-CLOSE = 0.01  # of the demand: from one that certainly meets it by more, the search goes on to the last setting
+SETTINGS = 33  # along the dial: steps of 1.2 for a dial of 300
+COARSE = 8  # every so many settings are played first
+FINEST = 1 / 8  # of the step between settings, down to which the search goes on before a cliff
+CLOSE = 0.01  # of the demand: a setting that certainly meets it by more may stand before one
 BATCH = 8  # episodes of a setting at a time
 SURE = 1.3  # widens 95% intervals to 99% while searching: few episodes, looked at again and again
 FINE = 0.005  # of the demand: a difference too small to spend episodes on
@@ -74,6 +75,7 @@ class Search:
         settings = dial.settings(SETTINGS)
         # From settings that are sure to meet the demand, if any does, to settings that are not.
         self.settings = settings[::-1] if demand.caps else settings
+        self._along = [float(place) for place in range(SETTINGS)]  # where each stands; those added later lie between
         self._batches = -(-episodes_at_most // BATCH)
         self._scores: dict[int, list[FloatArray]] = {}
         self._flops: dict[int, list[FloatArray]] = {}
@@ -92,10 +94,12 @@ class Search:
             return sorted({self._lagging(place) for place in doubtful})
         if kept is None:
             return []
-        gap = 0 if lost is None else lost - kept
-        if gap <= NARROW and not self.demand.caps and not self._played_out(kept):
+        gap = 0.0 if lost is None else self._along[lost] - self._along[kept]
+        if lost is not None and gap > 1:
+            return [((kept + lost) // 2, 0)]
+        if not self.demand.caps and not self._played_out(kept):
             return [self._lagging(kept)]  # a controller that fails now and then may have been lucky so far
-        return [(kept + gap // 2, 0)] if gap > (1 if self._ample(kept) else NARROW) else []
+        return [(self._between(kept, lost), 0)] if lost is not None and gap > FINEST and self._ample(kept) else []
 
     def add(self, place: int, scores: FloatArray, flops: FloatArray, latency_us: FloatArray | None = None) -> None:
         """Take over one batch of a setting."""
@@ -129,12 +133,18 @@ class Search:
 
     def _bracket(self) -> tuple[int | None, int | None]:
         """The last played setting that meets the demand, and the played one after it."""
-        played = sorted(self._scores)
+        played = sorted(self._scores, key=self._along.__getitem__)
         meets = [place for place in played if self._margin(place).mean() >= 0]
         if not meets:
             return None, None
         kept = meets[-1]
-        return kept, next((place for place in played if place > kept), None)
+        return kept, next((place for place in played if self._along[place] > self._along[kept]), None)
+
+    def _between(self, kept: int, lost: int) -> int:
+        """A new setting, midway between two."""
+        self.settings.append(math.sqrt(self.settings[kept] * self.settings[lost]))
+        self._along.append((self._along[kept] + self._along[lost]) / 2)
+        return len(self.settings) - 1
 
     def _ample(self, place: int) -> bool:
         """Whether a setting certainly does so much better than demanded that it may stand before a cliff."""
