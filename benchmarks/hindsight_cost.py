@@ -43,10 +43,14 @@ def experience(columns, choices, agents, steps, rng):
     return rows
 
 
-def read(state, batch, *noise_and_more):
-    """In place of an update: looks at every number of the batch, and learns nothing."""
-    fed = [*jax.tree.leaves(batch), *(x for x in noise_and_more[:1] if getattr(x, "ndim", 0))]
-    return state, {"read": sum(part.astype("float32").sum() for part in fed)}
+def unvalued(_, batch, noise, *__):
+    """In place of a lesson: the batch and its noise as they were drawn."""
+    return sac.Lesson(batch, (), (), noise)
+
+
+def read(state, fed, *_):
+    """In place of an update: looks at every number it is fed, and learns nothing."""
+    return state, {"read": sum(part.astype("float32").sum() for part in jax.tree.leaves(fed))}
 
 
 def learner_of(agents, hindsight, capacity, chunk, reads):
@@ -62,7 +66,11 @@ def learner_of(agents, hindsight, capacity, chunk, reads):
     for begin in range(0, config.capacity, chunk):
         learner.insert(rows[:, begin : begin + chunk])
     if reads:
-        with mock.patch.object(sac, "update", read), mock.patch.object(dqn, "update", read):
+        with (
+            mock.patch.object(sac, "lesson", unvalued),
+            mock.patch.object(sac, "update", read),
+            mock.patch.object(dqn, "update", read),
+        ):
             seconds_of(learner, chunk)
     else:
         seconds_of(learner, chunk)

@@ -34,7 +34,7 @@ from jax.flatten_util import ravel_pytree
 from rich.console import Console
 from rich.table import Table
 
-from lowgear import asymmetric, noise, replay, sac, scale, tasks
+from lowgear import asymmetric, dqn, noise, replay, sac, scale, tasks
 from lowgear.blueprint import make_env
 from lowgear.commands import lists
 from lowgear.config import resolve
@@ -176,7 +176,8 @@ def learn(learners, ring, knobs, time, which, updates, method, seen=None, *, mix
     def agent(joint, master, rows, knobs, seen, draws, mix):
         batch = batch_of(rows, knobs, seen, draws[:-1], mix, method)
         joint, metrics = update(joint, batch, knobs.learning_rate, method.sac)
-        master, found = asymmetric._update(master, rows, knobs, seen, draws[-1], method)
+        picks = asymmetric._picks(rows, knobs, seen, draws[-1], method)
+        master, found = dqn.update(master, picks, knobs.master_learning_rate, method.dqn)
         return joint, master, metrics | {f"master_{name}": value for name, value in found.items()}
 
     def body(states, chance):

@@ -197,6 +197,30 @@ def test_a_part_of_the_learners_learns_as_all_do(population, together, which: tu
     assert_close(metrics, {name: together[1][name] for name in metrics})
 
 
+def test_gears_learn_what_they_made_of_their_batches_before_the_first_update(population) -> None:
+    learners, ring, settings = population
+    prepare = jax.jit(partial(asymmetric.prepare, method=METHOD), static_argnames=("which", "updates"))
+    study = jax.jit(partial(asymmetric.study, method=METHOD), static_argnames="which")
+
+    lessons = prepare(learners, ring, settings, jnp.int32(0), which=ALL, updates=2)
+    one, two = (
+        prepare(learners, ring, settings, jnp.int32(now), which=ALL, updates=1) for now in (0, 1)
+    )  # both before either is studied
+    assert_close(jax.tree.map(lambda *parts: jnp.concatenate(parts), one.each, two.each), lessons.each)
+    assert lessons.each[1].target.shape == (2, 3, METHOD.batch)
+
+    at_once, _ = study(learners, lessons, settings, which=ALL)
+    first, _ = study(learners, one, settings, which=ALL)
+    in_turn, _ = study(first, two, settings, which=ALL)
+    assert_close(in_turn, at_once)
+    # A gear that has learned values its batches otherwise; the master's lessons hold no values.
+    fresh = prepare(first, ring, settings, jnp.int32(1), which=ALL, updates=1)
+    for gear in range(2):
+        assert not np.allclose(fresh.each[gear].target, two.each[gear].target)
+        assert equal(fresh.each[gear]._replace(target=0), two.each[gear]._replace(target=0))
+    assert equal(fresh.each[2], two.each[2])
+
+
 def test_metrics_are_one_finite_number_for_each_agent(together) -> None:
     assert {name.split("_")[0] for name in together[1]} == {"gear0", "gear1", "master"}
     for metric in together[1].values():

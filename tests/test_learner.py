@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lowgear.dqn import DqnSettings
-from lowgear.learner import Learner, _cut, _shards
+from lowgear.errors import LowgearError
+from lowgear.learner import PARTS, Learner, _cut, _needs_help, _shards
 from lowgear.networks import CriticStyle
 from lowgear.replay import Columns, ReplaySettings
 from lowgear.sac import SacSettings
@@ -157,6 +158,75 @@ def test_what_goes_wrong_in_the_background_is_raised_by_wait(reference, monkeypa
     with pytest.raises(MemoryError, match="no room"):
         learner.wait()
     learner.time = time
+
+
+UNEVEN = METHOD._replace(gears=(3, 16), critic_units=(4, 16))
+
+
+@pytest.fixture(scope="module")
+def unaided():
+    learner = Learner(UNEVEN, KNOBS, CAPACITY, cores=1)
+    assert not learner.uneven
+    metrics = go(learner, range(6))
+    yield learner.state(), metrics
+    learner.close()
+
+
+@pytest.mark.parametrize("cores", [3, 4])
+def test_a_large_job_that_others_prepare_for_learns_the_same(unaided, cores: int) -> None:
+    learner = Learner(UNEVEN, KNOBS, CAPACITY, cores=cores)
+    try:
+        assert learner.uneven
+        assert [job.which for job in learner._jobs if job.parts > 1] == [(1,)] * POPULATION
+        metrics = go(learner, range(6))
+        state, expected = unaided
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), learner.state(), state)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), metrics, expected)
+        assert learner._prepare._cache_size() == learner._study._cache_size() == learner._learn._cache_size() == 1
+    finally:
+        learner.close()
+
+
+def test_a_number_of_updates_that_does_not_divide_is_made_in_one_go() -> None:
+    learner = Learner(UNEVEN, KNOBS, CAPACITY, cores=3)
+    one = Learner(UNEVEN, KNOBS, CAPACITY, cores=1)
+    try:
+        for each in (learner, one):
+            each.insert(chunk(0))
+            each.start(PARTS + 1)
+            each.wait()
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), learner.state(), one.state())
+        assert learner._prepare._cache_size() == 0
+    finally:
+        learner.close()
+        one.close()
+
+
+def test_what_goes_wrong_while_a_lesson_is_prepared_is_raised_by_wait_and_changes_nothing(monkeypatch) -> None:
+    learner = Learner(UNEVEN, KNOBS, CAPACITY, cores=3)
+    try:
+        learner.insert(chunk(0))
+        before = learner.state().learners[1]
+
+        def fail(*_: object, **__: object) -> None:
+            raise LowgearError("no such goal")
+
+        monkeypatch.setattr(learner, "_prepare", fail)
+        learner.start(CHUNK)
+        with pytest.raises(LowgearError, match="no such goal"):
+            learner.wait()
+        assert_equal(learner.state().learners[1], before)
+    finally:
+        learner.close()
+
+
+def test_help_goes_to_a_gear_with_more_than_twice_the_work_of_the_lightest_job() -> None:
+    groups = [(1,), (0, 2)]
+    assert [_needs_help(UNEVEN, group, groups) for group in groups] == [True, False]
+    assert not any(_needs_help(METHOD, group, groups) for group in groups)
+    assert not _needs_help(UNEVEN, (0, 1, 2), [(0, 1, 2)])
+    heavy_master = UNEVEN._replace(master_units=500)
+    assert not _needs_help(heavy_master, (2,), [(2,), (0, 1)])  # the master learns from what it finds, not from values
 
 
 @pytest.mark.parametrize("population", [1, 2, 3, 5, 7, 12, 25])

@@ -15,9 +15,25 @@ from lowgear.sac import SacParams, SacSettings, SacState, Transitions
 OBS, ACT, BATCH = 3, 2, 6
 SETTINGS = SacSettings("tanh", CriticStyle("relu", False), 0.005, -float(ACT))
 RATE = jnp.float32(3e-4)
-update = jax.jit(sac.update, static_argnames="settings")
-losses = jax.jit(sac.losses, static_argnames="settings")
-gradient = jax.jit(jax.grad(sac.losses, has_aux=True), static_argnames="settings")
+
+
+@partial(jax.jit, static_argnames="settings")
+def update(state: SacState, batch: Transitions, chance: jax.Array, rate: jax.Array, settings: SacSettings):
+    return sac.update(state, sac.lesson(state, batch, chance, settings), rate, settings)
+
+
+def fresh_losses(params, target_critics, batch, chance, settings):
+    """The losses of a batch that the gear itself has valued."""
+    return sac.losses(params, sac.lesson(SacState(params, target_critics, ()), batch, chance, settings), settings)
+
+
+def fresh_gradient(params, target_critics, batch, chance, settings):
+    lesson = sac.lesson(SacState(params, target_critics, ()), batch, chance, settings)
+    return jax.grad(sac.losses, has_aux=True)(params, lesson, settings)
+
+
+losses = jax.jit(fresh_losses, static_argnames="settings")
+gradient = jax.jit(fresh_gradient, static_argnames="settings")
 
 
 def random_problem(seed: int = 0, log_alpha: float = -0.7) -> tuple[SacState, Transitions, jax.Array]:
@@ -258,7 +274,7 @@ def test_losses_promote_no_dtype(normalise: bool) -> None:
 def test_losses_promote_no_rank() -> None:
     state, batch, chance = random_problem()
     with jax.numpy_rank_promotion("raise"):
-        sac.losses(state.params, state.target_critics, batch, chance, SETTINGS)
+        fresh_losses(state.params, state.target_critics, batch, chance, SETTINGS)
 
 
 @partial(jax.jit, static_argnames=("settings", "updates"))
@@ -269,7 +285,8 @@ def train(state: SacState, data: Transitions, settings: SacSettings, rate: jax.A
     def body(state: SacState, now: jax.Array) -> tuple[SacState, None]:
         rows = (noise.uniform(seed, 0, now, size) * data.reward.shape[0]).astype(jnp.int32)
         chance = noise.normal(seed, 1, now, 2 * size).reshape(2, size, 1)
-        return sac.update(state, jax.tree.map(lambda x: x[rows], data), chance, rate, settings)[0], None
+        lesson = sac.lesson(state, jax.tree.map(lambda x: x[rows], data), chance, settings)
+        return sac.update(state, lesson, rate, settings)[0], None
 
     return jax.lax.scan(body, state, jnp.arange(updates))[0]
 

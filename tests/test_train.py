@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -284,3 +285,25 @@ def test_the_master_learns_when_the_large_gear_is_worth_its_price():
     assert free["large_share"] > 0.8
     assert dear["large_share"] < 0.2
     assert free["return_mean"] > dear["return_mean"] + 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="on one core there is one job")
+@pytest.mark.parametrize(
+    ("gears", "own_process", "steps_aside"), [((2, 64), True, True), ((2, 64), False, False), ((8, 8), True, False)]
+)
+def test_what_collects_gives_way_to_one_large_job_in_a_process_of_its_own(gears, own_process, steps_aside):
+    config = resolve(TASK, "paper", gears=gears, steps=128, evaluate_every=0)
+    found = []
+
+    def make():  # in a thread that ends, because giving way can't be taken back
+        training = Training(config, envs.make(TASK, 1), None, own_process=own_process)
+        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        training.close()
+
+    usual = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    assert found == [max(usual, 10) if steps_aside else usual]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == usual

@@ -14,7 +14,7 @@ from lowgear import dial, dqn, hindsight, noise, replay, sac, scale
 from lowgear.dqn import DqnSettings, DqnState, Picks
 from lowgear.hindsight import Goals, Told
 from lowgear.replay import Replay, ReplaySettings
-from lowgear.sac import SacSettings, SacState
+from lowgear.sac import Lesson, SacSettings, SacState, Transitions
 from lowgear.scale import Scale
 
 Metrics = dict[str, jax.Array]
@@ -77,6 +77,15 @@ def init(seeds: jax.Array, method: Method) -> Learners:
     return jax.vmap(one)(seeds)
 
 
+class Lessons(NamedTuple):
+    """What some updates of some learners learn from."""
+
+    each: tuple[Lesson | Picks, ...]  # one for each learner, (updates, P, B, ...)
+    ready: (
+        jax.Array
+    )  # (P, learners) bool: not while there is nothing to draw (a gear never used, with separate buffers)
+
+
 def learn(
     learners: Learners,
     ring: Replay,
@@ -92,13 +101,55 @@ def learn(
     `time` counts the updates before these: it is the clock of the random numbers. Observations are `seen` on a scale,
     or as they are. Metrics are means, (P,) each.
     """
+    lessons = prepare(learners, ring, knobs, time, which, updates, method, seen)
+    return study(learners, lessons, knobs, which, method)
 
+
+def prepare(
+    learners: Learners,
+    ring: Replay,
+    knobs: Knobs,
+    time: jax.Array,
+    which: tuple[int, ...],
+    updates: int,
+    method: Method,
+    seen: Scale | None = None,
+) -> Lessons:
+    """What `learn` learns from: the batches of all updates, the gears' valued by the gears as they stand.
+
+    No update waits for another's values then, and another core can prepare what one core learns from.
+    """
     ring = replay.by_agent(ring, method.replay.lanes)
+    times = time + jnp.arange(updates)
+    agents = Replay(0, 0, None if ring.episodes is None else 0, None)  # type: ignore[arg-type]
 
-    def agent(
-        states: Learners, rows: jax.Array, knobs: Knobs, seen: Scale | None, draws: tuple[Draw, ...]
-    ) -> tuple[Learners, Metrics]:
-        results = [_update(state, rows, knobs, seen, draw, method) for state, draw in zip(states, draws, strict=True)]
+    def of_agent(number: int, ring: Replay, knobs: Knobs, seen: Scale | None, time: jax.Array) -> Drawn | Picks:
+        draw = _draw(number, method, knobs.seed, ring, time)
+        if number == len(method.gears):
+            return _picks(ring.rows, knobs, seen, draw, method)
+        return Drawn(_steps(ring.rows, knobs, seen, draw, method), draw.chance)
+
+    def of_learner(number: int, learner: LearnerState) -> Lesson | Picks:
+        # Drawn for all updates at once: inside a loop the compiler would draw anew for every use of a number.
+        every_agent = jax.vmap(partial(of_agent, number), (agents, 0, 0, None))
+        drawn = jax.vmap(every_agent, (None, None, None, 0))(ring, knobs, seen, times)
+        if isinstance(drawn, Picks):
+            return drawn
+        assert isinstance(learner, SacState)
+        valued: Lesson = jax.lax.map(partial(_value, learner, method=method), drawn)
+        return valued
+
+    each = tuple(of_learner(number, learner) for number, learner in zip(which, learners, strict=True))
+    return Lessons(each, (ring.lists.stop > ring.lists.start).any(axis=1)[:, jnp.array(which)])
+
+
+def study(
+    learners: Learners, lessons: Lessons, knobs: Knobs, which: tuple[int, ...], method: Method
+) -> tuple[Learners, Metrics]:
+    """The learners numbered `which` after their lessons, one after another; metrics are means, (P,) each."""
+
+    def agent(states: Learners, knobs: Knobs, lessons: tuple[Lesson | Picks, ...]) -> tuple[Learners, Metrics]:
+        results = [_update(state, lesson, knobs, method) for state, lesson in zip(states, lessons, strict=True)]
         metrics = {
             f"{learner_name(number, method)}_{name}": value
             for number, (_, found) in zip(which, results, strict=True)
@@ -106,22 +157,14 @@ def learn(
         }
         return tuple(state for state, _ in results), metrics
 
-    def body(states: Learners, draws: tuple[Draw, ...]) -> tuple[Learners, Metrics]:
-        new_states, metrics = jax.vmap(agent)(states, ring.rows, knobs, seen, draws)
+    def body(states: Learners, lessons: tuple[Lesson | Picks, ...]) -> tuple[Learners, Metrics]:
+        new_states, metrics = jax.vmap(agent)(states, knobs, lessons)
         return new_states, metrics
 
-    # Drawn for all updates at once: inside the loop the compiler would draw anew for every use of a number.
-    times = time + jnp.arange(updates)
-    agents = Replay(0, 0, None if ring.episodes is None else 0, None)  # type: ignore[arg-type]
-    draws = tuple(
-        jax.vmap(jax.vmap(partial(_draw, number, method), (0, agents, None)), (None, None, 0))(knobs.seed, ring, times)
-        for number in which
-    )
-    new_learners, metrics = jax.lax.scan(body, learners, draws)
-    # A learner with nothing to draw from yet (a gear never used, with separate buffers) stays as it was.
-    ready = (ring.lists.stop > ring.lists.start).any(axis=1)
+    new_learners, metrics = jax.lax.scan(body, learners, lessons.each)
     kept = tuple(
-        _keep(ready[:, number], new, old) for number, new, old in zip(which, new_learners, learners, strict=True)
+        _keep(lessons.ready[:, place], new, old)
+        for place, (new, old) in enumerate(zip(new_learners, learners, strict=True))
     )
     return kept, jax.tree.map(lambda m: m.mean(axis=0), metrics)
 
@@ -178,19 +221,38 @@ def _draw(number: int, method: Method, seed: jax.Array, ring: Replay, time: jax.
     return Draw(rows, normal, told)
 
 
-def _update(
-    state: LearnerState, rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method
-) -> tuple[LearnerState, Metrics]:
-    """One update of one agent's learner on the batch that was drawn for it."""
+class Drawn(NamedTuple):
+    """Batches of a gear, not valued yet."""
+
+    steps: Transitions
+    chance: jax.Array  # as Draw has it
+
+
+def _value(gears: SacState, drawn: Drawn, method: Method) -> Lesson:
+    """One lesson of a gear of P agents."""
+
+    def agent(gear: SacState, drawn: Drawn) -> Lesson:
+        return sac.lesson(gear, drawn.steps, drawn.chance.reshape(2, method.batch, method.act_dim), method.sac)
+
+    lesson: Lesson = jax.vmap(agent)(gears, drawn)
+    return lesson
+
+
+def _update(state: LearnerState, lesson: Lesson | Picks, knobs: Knobs, method: Method) -> tuple[LearnerState, Metrics]:
+    """One update of one agent's learner."""
     if isinstance(state, DqnState):
-        return dqn.update(state, _picks(rows, knobs, seen, draw, method), knobs.master_learning_rate, method.dqn)
+        assert isinstance(lesson, Picks)
+        return dqn.update(state, lesson, knobs.master_learning_rate, method.dqn)
+    assert isinstance(lesson, Lesson)
+    return sac.update(state, lesson, knobs.learning_rate, method.sac)
+
+
+def _steps(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method) -> Transitions:
+    """A gear's batch."""
     steps = replay.transitions(rows, draw.rows, knobs.discount, method.replay.columns)
     if draw.told is not None and method.goals is not None:
         steps = hindsight.steps(steps, draw.told, knobs.discount, method.goals)
-    if seen is not None:
-        steps = scale.see(steps, seen)
-    normal = draw.chance.reshape(2, method.batch, method.act_dim)
-    return sac.update(state, steps, normal, knobs.learning_rate, method.sac)
+    return steps if seen is None else scale.see(steps, seen)
 
 
 def _picks(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method) -> Picks:

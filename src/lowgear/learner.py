@@ -2,12 +2,13 @@
 
 On a CPU with several cores every agent is a job of its own, or several, one for each part of its learners, where there
 are fewer agents than cores: a core then works on one agent's networks, which its cache holds. Agents and learners never
-read each other, so the cut changes nothing but the time. On a GPU it is one job.
+read each other, so the cut changes nothing but the time. A job that is much larger than its agent's others learns in
+parts, from lessons that the other cores prepare. On a GPU it is one job.
 """
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear import asymmetric, dqn, replay, scale
-from lowgear.asymmetric import Knobs, Learners, Method
+from lowgear.asymmetric import Knobs, Learners, Lessons, Method
 from lowgear.errors import LowgearError
 from lowgear.scale import Scale
 
 Metrics = dict[str, npt.NDArray[np.float32]]
+PARTS = 4  # of a job that is helped
+AT_ONCE = 2  # of its parts are prepared before it begins: it needs one, and another core is free
 
 
 class Named(logging.Filter):
@@ -42,6 +45,7 @@ class Job(NamedTuple):
 
     shard: int
     which: tuple[int, ...]
+    parts: int = 1  # that its updates are made in
 
 
 class Memory(NamedTuple):
@@ -81,13 +85,23 @@ class Learner:
         self._rings = [replay.init(count, capacity // self._lanes, method.replay) for count in rings]
         self._shared = [jnp.repeat(k.shared, self._lanes) for k in self._knobs]
         named = range(len(method.gears) + 1) if which is None else which
-        self._jobs = [Job(s, group) for s in range(shards) for group in _cut(method, -(-cores // shards), named)]
+        groups = _cut(method, -(-cores // shards), named)
+        self._jobs = [
+            Job(s, group, PARTS if _needs_help(method, group, groups) else 1) for s in range(shards) for group in groups
+        ]
         self._pool = ThreadPoolExecutor(min(len(self._jobs), cores), thread_name_prefix="learner")
         self._running: list[Future[Metrics]] = []
         self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
         self._learn = jax.jit(
             partial(asymmetric.learn, method=method), static_argnames=("which", "updates"), donate_argnums=0
         )
+        self._prepare = jax.jit(partial(asymmetric.prepare, method=method), static_argnames=("which", "updates"))
+        self._study = jax.jit(partial(asymmetric.study, method=method), static_argnames="which")
+
+    @property
+    def uneven(self) -> bool:
+        """Whether one job is what the others, and whoever collects, must not hold up."""
+        return any(job.parts > 1 for job in self._jobs)
 
     def insert(self, chunk: npt.NDArray[np.float32]) -> None:
         """Store the steps (P, K, width) that were just collected, one environment's after another's."""
@@ -100,8 +114,7 @@ class Learner:
         """Begin to update every learner as many times as told; `wait` for it before anything else."""
         if self.time == 0 and self.method.scaled:
             self._scales = [self._measured(ring) for ring in self._rings]
-        time = jnp.asarray(self.time, jnp.int32)
-        self._running = [self._pool.submit(self._run, job, time, updates) for job in self._jobs]
+        self._running = [self._begin(job, updates) for job in self._jobs]
         self.time += updates
 
     def wait(self) -> Metrics:
@@ -154,20 +167,27 @@ class Learner:
         seen = seen.reshape(-1, self._lanes * rows, columns.obs_dim)
         return Scale(*map(jnp.asarray, scale.measure(seen, self.method.goals)))
 
-    def _run(self, job: Job, time: jax.Array, updates: int) -> Metrics:
-        learners = self.learners[job.shard]
-        mine = tuple(learners[number] for number in job.which)
+    def _begin(self, job: Job, updates: int) -> Future[Metrics]:
+        """Let the threads make a job's updates."""
+        mine = tuple(self.learners[job.shard][number] for number in job.which)
+        if job.parts == 1 or updates % job.parts:
+            return self._pool.submit(self._run, job, partial(self._whole, job, mine, self.time, updates))
+        each = updates // job.parts
+        lessons: list[Future[Lessons]] = [Future() for _ in range(job.parts)]
+        tasks = [
+            partial(self._fulfil, promise, job, mine, self.time + part * each, each)
+            for part, promise in enumerate(lessons)
+        ]
+        for task in tasks[:AT_ONCE]:
+            self._pool.submit(task)
+        running = self._pool.submit(self._run, job, partial(self._by_parts, job, mine, lessons))
+        for task in tasks[AT_ONCE:]:
+            self._pool.submit(task)
+        return running
+
+    def _run(self, job: Job, learn: Callable[[], tuple[Learners, Metrics]]) -> Metrics:
         try:
-            new, metrics = self._learn(
-                mine,
-                self._rings[job.shard],
-                self._knobs[job.shard],
-                time,
-                which=job.which,
-                updates=updates,
-                seen=self._scales[job.shard],
-            )
-            found = dict(jax.device_get(metrics).items())
+            new, metrics = learn()
         except jax.errors.JaxRuntimeError as error:
             # An environment that fails when asked about a goal fails inside the compiled program.
             _, name, message = str(error).rpartition("LowgearError: ")
@@ -175,8 +195,35 @@ class Learner:
                 raise
             raise LowgearError(message.splitlines()[0]) from None
         for number, learner in zip(job.which, new, strict=True):
-            learners[number] = learner
-        return found
+            self.learners[job.shard][number] = learner
+        return metrics
+
+    def _whole(self, job: Job, mine: Learners, time: int, updates: int) -> tuple[Learners, Metrics]:
+        new, metrics = self._learn(mine, *self._fed(job, time), which=job.which, updates=updates, seen=self._seen(job))
+        return new, dict(jax.device_get(metrics))
+
+    def _by_parts(self, job: Job, mine: Learners, lessons: Sequence[Future[Lessons]]) -> tuple[Learners, Metrics]:
+        found = []
+        for promise in lessons:
+            mine, metrics = self._study(mine, promise.result(), self._knobs[job.shard], which=job.which)
+            found.append(metrics)
+        parts = jax.device_get(found)
+        return mine, {name: np.mean([part[name] for part in parts], axis=0) for name in parts[0]}
+
+    def _fulfil(self, promise: Future[Lessons], job: Job, mine: Learners, time: int, updates: int) -> None:
+        """Prepare a part's lessons; what goes wrong is told to whoever waits for them."""
+        try:
+            fed = self._fed(job, time)
+            lessons = self._prepare(mine, *fed, which=job.which, updates=updates, seen=self._seen(job))
+            promise.set_result(jax.block_until_ready(lessons))
+        except BaseException as error:
+            promise.set_exception(error)
+
+    def _fed(self, job: Job, time: int) -> tuple[replay.Replay, Knobs, np.int32]:
+        return self._rings[job.shard], self._knobs[job.shard], np.int32(time)
+
+    def _seen(self, job: Job) -> Scale | None:
+        return self._scales[job.shard]
 
 
 def keep_compiled_programs() -> None:
@@ -199,16 +246,23 @@ def _shards(population: int, cores: int) -> int:
 
 def _cut(method: Method, parts: int, which: Sequence[int]) -> list[tuple[int, ...]]:
     """The learners named, in at most `parts` groups of work as even as may be, the dearest placed first."""
-    last = len(method.gears)
-    work = {
-        g: method.batch * (units**2 + 3 * critic**2)
-        for g, (units, critic) in enumerate(zip(method.gears, method.critic_units, strict=True))
-    }
-    work[last] = method.master_batch * method.master_units**2
     groups: list[list[int]] = [[] for _ in range(max(1, min(parts, len(which))))]
-    for number in sorted(which, key=lambda n: -work[n]):
-        min(groups, key=lambda group: sum(work[n] for n in group)).append(number)
+    for number in sorted(which, key=lambda n: -_work(method, n)):
+        min(groups, key=lambda group: sum(_work(method, n) for n in group)).append(number)
     return [tuple(sorted(group)) for group in groups]
+
+
+def _needs_help(method: Method, group: tuple[int, ...], groups: Sequence[tuple[int, ...]]) -> bool:
+    """Whether a group of gears has so much more to do than another that the other should prepare its lessons."""
+    work = [sum(_work(method, number) for number in other) for other in groups]
+    return len(method.gears) not in group and sum(_work(method, number) for number in group) > 2 * min(work)
+
+
+def _work(method: Method, number: int) -> int:
+    """What an update of a learner takes, roughly."""
+    if number == len(method.gears):
+        return method.master_batch * method.master_units**2
+    return method.batch * (method.gears[number] ** 2 + 3 * method.critic_units[number] ** 2)
 
 
 def _join(shards: Sequence[Any]) -> Any:

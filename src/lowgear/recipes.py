@@ -46,7 +46,7 @@ class Recipe:
         True  # draw from softmax of the master's values when evaluating, on tasks where the paper does
     )
     environments: int = 1  # of each agent; a chunk is shared out among them
-    chunk: int = 64  # steps collected, and updates made, at a time; 1 is the paper's own schedule
+    chunk: int = 64  # steps collected, valued, and updates made, at a time; 1 is the paper's own schedule
 
     @property
     def can_know_prices(self) -> bool:

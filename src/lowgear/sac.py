@@ -1,7 +1,8 @@
 """Soft actor-critic for one gear: Haarnoja et al. 2018, twin critics, automatic entropy.
 
-Every part of a gear takes one gradient step on the same batch, all from the parameters before the step, so that one
-backward pass and one Adam update on one flat vector serve actor, critics and temperature.
+A batch is made a lesson first, by valuing the states it leads to; the gear that values them may be some updates older
+than the one that learns. Every part of a gear then takes one gradient step on the same lesson, all from the parameters
+before the step, so that one backward pass and one Adam update on one flat vector serve actor, critics and temperature.
 """
 
 from typing import NamedTuple
@@ -42,6 +43,15 @@ class Transitions(NamedTuple):
     next_observation: jax.Array  # (B, obs)
 
 
+class Lesson(NamedTuple):
+    """What one update learns from."""
+
+    observation: jax.Array  # (B, obs)
+    action: jax.Array  # (B, act)
+    target: jax.Array  # (B,) that the critics are drawn towards
+    noise: jax.Array  # (B, act), standard normal: of the actions that the actor tries
+
+
 class SacSettings(NamedTuple):
     """What a SAC update needs to know besides its state."""
 
@@ -60,40 +70,40 @@ def init(key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: i
     return SacState(params, jax.tree.map(jnp.copy, critics), ADAM.init(params))
 
 
-def update(
-    state: SacState, batch: Transitions, noise: jax.Array, learning_rate: jax.Array, settings: SacSettings
-) -> tuple[SacState, Metrics]:
-    """One gradient step on everything; `noise` is (2, B, act): next actions, then current ones."""
-    (_, metrics), grads = jax.value_and_grad(losses, has_aux=True)(
-        state.params, state.target_critics, batch, noise, settings
+def lesson(state: SacState, batch: Transitions, noise: jax.Array, settings: SacSettings) -> Lesson:
+    """A batch with its targets, as the gear stands; `noise` is (2, B, act): next actions, then current ones."""
+    next_action, next_log_density = sample_action(
+        state.params.actor, batch.next_observation, noise[0], settings.actor_activation
     )
+    next_value = critic_values(state.target_critics, batch.next_observation, next_action, settings.critic_style)
+    soft_value = next_value.min(axis=0) - jnp.exp(state.params.log_alpha) * next_log_density
+    target = batch.reward + batch.discount * soft_value
+    if settings.value_bounds is not None:
+        target = jnp.clip(target, *settings.value_bounds)
+    return Lesson(batch.observation, batch.action, target, noise[1])
+
+
+def update(
+    state: SacState, lesson: Lesson, learning_rate: jax.Array, settings: SacSettings
+) -> tuple[SacState, Metrics]:
+    """One gradient step on everything."""
+    (_, metrics), grads = jax.value_and_grad(losses, has_aux=True)(state.params, lesson, settings)
     steps, adam = ADAM.update(grads, state.adam)
     params = jax.tree.map(lambda p, s: p - learning_rate * s, state.params, steps)
     target = jax.tree.map(lambda t, p: t + settings.target_rate * (p - t), state.target_critics, params.critics)
     return SacState(params, target, adam), metrics
 
 
-def losses(
-    params: SacParams, target_critics: Mlp, batch: Transitions, noise: jax.Array, settings: SacSettings
-) -> tuple[jax.Array, Metrics]:
+def losses(params: SacParams, lesson: Lesson, settings: SacSettings) -> tuple[jax.Array, Metrics]:
     """The sum of the critics', the actor's and the temperature's losses, each fenced off from the others."""
     fixed = jax.lax.stop_gradient(params)
     alpha = jnp.exp(fixed.log_alpha)
 
-    next_action, next_log_density = sample_action(
-        fixed.actor, batch.next_observation, noise[0], settings.actor_activation
-    )
-    next_value = critic_values(target_critics, batch.next_observation, next_action, settings.critic_style)
-    soft_value = next_value.min(axis=0) - alpha * next_log_density
-    target = jax.lax.stop_gradient(batch.reward + batch.discount * soft_value)
-    if settings.value_bounds is not None:
-        target = jnp.clip(target, *settings.value_bounds)
+    value = critic_values(params.critics, lesson.observation, lesson.action, settings.critic_style)
+    critic_loss = 0.5 * jnp.square(value - lesson.target[None]).mean(axis=1).sum()
 
-    value = critic_values(params.critics, batch.observation, batch.action, settings.critic_style)
-    critic_loss = 0.5 * jnp.square(value - target[None]).mean(axis=1).sum()
-
-    action, log_density = sample_action(params.actor, batch.observation, noise[1], settings.actor_activation)
-    climbed = critic_values(fixed.critics, batch.observation, action, settings.critic_style).min(axis=0)
+    action, log_density = sample_action(params.actor, lesson.observation, lesson.noise, settings.actor_activation)
+    climbed = critic_values(fixed.critics, lesson.observation, action, settings.critic_style).min(axis=0)
     actor_loss = (alpha * log_density - climbed).mean()
 
     entropy = -jax.lax.stop_gradient(log_density).mean()

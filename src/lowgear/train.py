@@ -5,6 +5,9 @@ exactly one chunk behind, so a run is reproducible however fast either side is.
 """
 
 import json
+import os
+import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,6 +52,15 @@ class Interval:
     last: Episode | None = None  # of earlier intervals, shown until a new one ends
 
 
+def _give_way() -> None:
+    """Let learners, whose threads run already, go before this thread and those it starts from now on.
+
+    A thread that gave way can't have it back.
+    """
+    if sys.platform == "linux":  # elsewhere priorities belong to whole processes
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+
+
 class Training:
     """A population under training. `run` goes on until the configured steps, or until a listener says stop."""
 
@@ -58,11 +70,14 @@ class Training:
         env: BatchEnv,
         make_env: MakeEnv | None,
         directory: RunDirectory | None = None,
+        own_process: bool = False,  # nothing else will be asked of this process
     ) -> None:
         self.config, self.spec = config, env.spec
         self.method = method_of(config, env.spec, env.goal_rule)
         self.tariff = tariff_of(config, env.spec)
         self.learner = Learner(self.method, knobs_of(config, self.tariff), config.capacity, which=config.learners)
+        if own_process and self.learner.uneven:
+            _give_way()
         self.collector = Collector(env, behaviour_of(config, has_goals=env.spec.desired_goal is not None))
         self.weights = weights_of(self.learner, self.tariff)
         self.best = [-np.inf] * len(config.agents)

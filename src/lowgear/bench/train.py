@@ -40,8 +40,8 @@ def measure(config: RunConfig, env: BatchEnv, seconds: float, progress: Progress
     - `agent_steps`, `seconds`, `agent_steps_per_s`: steps of all agents together, each with one update of its agent
     - `share_environment` inside `env.step`, `share_acting` the rest of collecting, `share_waiting` for the learner,
       `share_other`; they add up to 1
-    - `learner_busy_share`: time that the slowest job of each round runs, over wall time; `learner_updates_per_s`: of
-      all agents, while it runs
+    - `learner_busy_share`: time from the start of each round's jobs to the end of the last, over wall time;
+      `learner_updates_per_s`: of all agents, in that time
     - `update_mflop`: products of one update of one agent; `gemm_gflop_per_s`: the machine's rate on such products,
       the better of `gemm_gflop_per_s_before` and `gemm_gflop_per_s_after`; `learner_share_of_gemm` and
       `loop_share_of_gemm`: of that rate, what the learner reaches while it runs, and what the whole loop reaches
@@ -81,10 +81,11 @@ class Clocks:
     environment: float = 0.0
     collecting: float = 0.0  # the environment's included
     waiting: float = 0.0
-    learning: float = 0.0  # each round's slowest job
+    learning: float = 0.0  # each round's, from its start to the end of its last job
     rounds: int = 0  # of updates
     first_round: float | None = None  # when it had ended
-    jobs: list[float] = field(default_factory=list)  # of the round that runs
+    started: float = 0.0  # when the round that runs did
+    ended: list[float] = field(default_factory=list)  # when its jobs had
 
 
 class ClockedEnv:
@@ -174,12 +175,15 @@ class Meter:
 def _clocked(training: Training, clocks: Clocks) -> Iterator[None]:
     """Clocks around what the loop calls, on these instances and for as long as it runs."""
     learner, collector = training.learner, training.collector
-    run, wait, collect = learner._run, learner.wait, collector.collect
+    start, run, wait, collect = learner.start, learner._run, learner.wait, collector.collect
 
-    def clocked_run(*job: Any) -> Any:  # in the learner's threads, one for each job
-        began = time.perf_counter()
+    def clocked_start(updates: int) -> None:
+        clocks.started = time.perf_counter()
+        start(updates)
+
+    def clocked_run(*job: Any) -> Any:  # in the learner's threads, once for each job
         metrics = run(*job)
-        clocks.jobs.append(time.perf_counter() - began)
+        clocks.ended.append(time.perf_counter())
         return metrics
 
     def clocked_wait() -> Any:
@@ -187,10 +191,10 @@ def _clocked(training: Training, clocks: Clocks) -> Iterator[None]:
         metrics = wait()
         now = time.perf_counter()
         clocks.waiting += now - began
-        if clocks.jobs:
-            clocks.learning += max(clocks.jobs)
+        if clocks.ended:
+            clocks.learning += max(clocks.ended) - clocks.started
             clocks.rounds += 1
-            clocks.jobs.clear()
+            clocks.ended.clear()
             clocks.first_round = now if clocks.first_round is None else clocks.first_round
         return metrics
 
@@ -200,7 +204,12 @@ def _clocked(training: Training, clocks: Clocks) -> Iterator[None]:
         clocks.collecting += time.perf_counter() - began
         return chunk
 
-    places = ((learner, "_run", clocked_run), (learner, "wait", clocked_wait), (collector, "collect", clocked_collect))
+    places = (
+        (learner, "start", clocked_start),
+        (learner, "_run", clocked_run),
+        (learner, "wait", clocked_wait),
+        (collector, "collect", clocked_collect),
+    )
     for owner, name, call in places:
         setattr(owner, name, call)
     try:
