@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lowgear import dqn, envs, sac
-from lowgear.blueprint import knobs_of, method_of
+from lowgear.blueprint import knobs_of, method_of, tariff_of
 from lowgear.config import resolve
 from lowgear.learner import Learner
 from lowgear.tasks import find
@@ -60,7 +60,7 @@ def learner_of(agents, hindsight, capacity, chunk, reads):
     config = resolve(TASK, gears=GEARS, seeds=range(agents), steps=10**8, overrides=overrides)
     method = method_of(config, env.spec, env.goal_rule)
     env.close()
-    learner = Learner(method, knobs_of(config), config.capacity)
+    learner = Learner(method, knobs_of(config, tariff_of(config, env.spec)), config.capacity)
     choices = len(GEARS) * method.durations
     rows = experience(method.replay.columns, choices, agents, config.capacity, np.random.default_rng(0))
     for begin in range(0, config.capacity, chunk):
