@@ -220,6 +220,15 @@ def test_what_goes_wrong_while_a_lesson_is_prepared_is_raised_by_wait_and_change
         learner.close()
 
 
+@pytest.mark.parametrize(("population", "cores"), [(1, 2), (1, 16), (2, 3), (2, 5), (3, 4), (3, 7), (5, 6), (4, 2)])
+def test_fewer_jobs_wait_for_lessons_than_there_are_threads(population: int, cores: int) -> None:
+    three = UNEVEN._replace(gears=(3, 16, 16), critic_units=(4, 16, 16))
+    shards = _shards(population, cores)
+    groups = _cut(three, -(-cores // shards), range(4))
+    waiting = shards * sum(_needs_help(three, group, groups) for group in groups)
+    assert waiting < min(shards * len(groups), cores)
+
+
 def test_help_goes_to_a_gear_with_more_than_twice_the_work_of_the_lightest_job() -> None:
     groups = [(1,), (0, 2)]
     assert [_needs_help(UNEVEN, group, groups) for group in groups] == [True, False]

@@ -81,9 +81,7 @@ class Lessons(NamedTuple):
     """What some updates of some learners learn from."""
 
     each: tuple[Lesson | Picks, ...]  # one for each learner, (updates, P, B, ...)
-    ready: (
-        jax.Array
-    )  # (P, learners) bool: not while there is nothing to draw (a gear never used, with separate buffers)
+    ready: jax.Array  # (P, learners) bool: whether there was anything to draw from; a gear may never have been used
 
 
 def learn(

@@ -168,7 +168,11 @@ class Learner:
         return Scale(*map(jnp.asarray, scale.measure(seen, self.method.goals)))
 
     def _begin(self, job: Job, updates: int) -> Future[Metrics]:
-        """Let the threads make a job's updates."""
+        """Let the threads make a job's updates.
+
+        Jobs in parts wait for lessons that stand behind them in the queue; there are always fewer of them than threads,
+        since the lightest job of each agent is none.
+        """
         mine = tuple(self.learners[job.shard][number] for number in job.which)
         if job.parts == 1 or updates % job.parts:
             return self._pool.submit(self._run, job, partial(self._whole, job, mine, self.time, updates))
