@@ -11,7 +11,8 @@ mixed  one pair too, but the next action of each row's target, its log density a
 
 Every way runs its learners as one job, so that times compare. Gears that share critics take one backward pass and one
 Adam update together, and all their actors' actions go through the critics in one product. Each gear still learns from
-rows of its own. Tasks without goals only: hindsight is left out, and so are separate buffers.
+rows of its own. Critics that are shared value their batches before each update, not before a chunk of them as the
+product does. Tasks without goals only: hindsight is left out, and so are separate buffers.
 
 Prints how fast each way trained, compiling not counted, how long an update takes alone, and returns over seeds: as the
 master drives at each coefficient, and with each agent's smallest or largest gear alone.
