@@ -15,11 +15,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from lowgear import envs, tasks
-from lowgear.blueprint import knobs_of, method_of
-from lowgear.checkpoint import Checkpoints, RunDirectory, read_rows, read_state
-from lowgear.config import resolve
-from lowgear.learner import Learner
+from lowgear import envs
+from lowgear.config import tasks
+from lowgear.config.run import resolve
+from lowgear.config.run_directory import RunDirectory
+from lowgear.training.blueprint import knobs_of, method_of
+from lowgear.training.checkpoint import Checkpoints, read_rows, read_state
+from lowgear.training.parallel import Learner
 
 CASES = [(1, 100_000), (1, 1_000_000), (4, 100_000), (4, 1_000_000)]
 

@@ -16,7 +16,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from lowgear.checkpoint import RunDirectory
+from lowgear.config.run_directory import RunDirectory
 
 
 def read(directory):

@@ -95,10 +95,10 @@ def run_case(family, x, seconds, began):
     """One case, in a process of its own that `began` then; what it found, ready for JSON."""
     if family == "start-up":
         return start_up(began)
-    from lowgear import tasks
     from lowgear.bench import train
-    from lowgear.blueprint import make_env
-    from lowgear.config import resolve
+    from lowgear.config import tasks
+    from lowgear.config.run import resolve
+    from lowgear.envs import make_env
 
     gears = (8, x) if family == "width" else (32,) * x if family == "gears" else None
     overrides = {"replay": x if family in ("replay", "steps") else RING}
@@ -119,7 +119,7 @@ def run_case(family, x, seconds, began):
 
 def watched(clock, full, *arguments):
     """A Training that the clock listens to; a `full` ring has its random steps over and over."""
-    from lowgear.train import Training
+    from lowgear.training.loop import Training
 
     training = Training(*arguments)
     if full:  # rows of an empty one would all fit in the caches
@@ -133,7 +133,7 @@ def watched(clock, full, *arguments):
 
 def quarters(config, env, seconds):
     """The pace and the peak memory of each quarter of the time; x is the steps trained by its middle."""
-    from lowgear.train import Training
+    from lowgear.training.loop import Training
 
     training = Training(config, env, None)
     clock = Clock(2 * RANDOM, lambda marks: marks[-1][0] - marks[0][0] >= seconds, forget=True)
@@ -153,11 +153,11 @@ def start_up(began):
     """Seconds of each stage from the start of the process, as `lowgear train` goes through them but for its files."""
     import lowgear.commands.train
     import lowgear.envs.pool
-    import lowgear.progress  # noqa: F401
-    from lowgear import tasks
-    from lowgear.blueprint import make_env
-    from lowgear.config import resolve
-    from lowgear.train import Training
+    import lowgear.training.progress  # noqa: F401
+    from lowgear.config import tasks
+    from lowgear.config.run import resolve
+    from lowgear.envs import make_env
+    from lowgear.training.loop import Training
 
     imported = time.monotonic()
     config = resolve(tasks.find(TASK), evaluate_every=0)
@@ -239,7 +239,7 @@ def main(seconds, only, json_path, case):
             show_family(console, family, lines, pace, memory)
             laws[family] = {"step_s": pace._asdict(), "memory_bytes": memory._asdict()}
     if json_path:
-        from lowgear.provenance import provenance
+        from lowgear.training.provenance import provenance
 
         kept = {"provenance": provenance(), "seconds": seconds, "found": found, "laws": laws}
         json_path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")

@@ -20,11 +20,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from lowgear import dqn, envs, sac
-from lowgear.blueprint import knobs_of, method_of, tariff_of
-from lowgear.config import resolve
-from lowgear.learner import Learner
-from lowgear.tasks import find
+from lowgear import envs
+from lowgear.config.run import resolve
+from lowgear.config.tasks import find
+from lowgear.learning import dqn, sac
+from lowgear.training.blueprint import knobs_of, method_of, tariff_of
+from lowgear.training.parallel import Learner
 
 TASK, EPISODE, PICK = find("FetchPush-v1"), 50, 5
 GEARS, CRITICS = (8, 64), 128

@@ -18,14 +18,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from lowgear import runtime
 from lowgear.baselines import clone, dagger, gail
 from lowgear.baselines.record import Amount, record
-from lowgear.blueprint import make_env
-from lowgear.checkpoint import RunDirectory
 from lowgear.commands import lists
-from lowgear.evaluate import play_policies
-from lowgear.provenance import provenance
+from lowgear.config.run_directory import RunDirectory
+from lowgear.envs import make_env
+from lowgear.evaluation.evaluate import play_policies
+from lowgear.policy.file import load as load_policy
+from lowgear.training.provenance import provenance
 
 CLONE = {"modern": clone.MODERN, "paper": clone.PAPER}
 GAIL = {"modern": gail.MODERN, "paper": gail.GailSettings()}
@@ -33,7 +33,7 @@ GAIL = {"modern": gail.MODERN, "paper": gail.GailSettings()}
 
 def best_teacher(run, config, make, episodes):
     """The large-only agent that scores most, and its score."""
-    policies = [runtime.load(run.policy(number)) for number, a in enumerate(config.agents) if a.variant == "large-only"]
+    policies = [load_policy(run.policy(number)) for number, a in enumerate(config.agents) if a.variant == "large-only"]
     if not policies:
         raise click.ClickException(f"{run.path} has no large-only agent: train one with --variants large-only")
     scores = play_policies(policies, make, episodes, "greedy", 1).returns.mean(axis=1)

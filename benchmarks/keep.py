@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from lowgear.checkpoint import RunDirectory
+from lowgear.config.run_directory import RunDirectory
 
 
 @click.command()

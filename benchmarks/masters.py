@@ -20,15 +20,18 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from lowgear import runtime, tasks
-from lowgear.blueprint import make_env, weights_of
-from lowgear.config import resolve
-from lowgear.evaluate import at_settings, play_policies, summarise
-from lowgear.files import write_whole
-from lowgear.learner import Learner
-from lowgear.networks import Layer
-from lowgear.provenance import provenance
-from lowgear.train import Training
+from lowgear.config import tasks
+from lowgear.config.run import resolve
+from lowgear.envs import make_env
+from lowgear.evaluation.evaluate import at_settings, play_policies, summarise
+from lowgear.learning.networks import Layer
+from lowgear.policy import controller
+from lowgear.policy.file import load as load_policy
+from lowgear.policy.files import write_whole
+from lowgear.training.blueprint import weights_of
+from lowgear.training.loop import Training
+from lowgear.training.parallel import Learner
+from lowgear.training.provenance import provenance
 
 
 @click.command()
@@ -40,7 +43,7 @@ from lowgear.train import Training
 @click.option("--json", "json_path", default=None, type=click.Path(path_type=Path))
 def main(run, steps, settings, frontier, episodes, json_path):
     files = sorted((run / "policies").glob("agent*.safetensors"), key=lambda path: (len(path.name), path.name))
-    policies = [policy for policy in map(runtime.load, files) if policy.turns]
+    policies = [policy for policy in map(load_policy, files) if policy.turns]
     if not policies:
         raise click.ClickException(f"{run} has no agent with a dial")
     found = []
@@ -81,10 +84,10 @@ def trained(policies, steps, overrides):
     config = config_of(policies, steps, overrides)
     only_masters = partial(Learner, cores=1)
     with mock.patch(
-        "lowgear.train.Learner", lambda *a, **named: only_masters(*a, **named | {"which": [len(config.gears)]})
+        "lowgear.training.loop.Learner", lambda *a, **named: only_masters(*a, **named | {"which": [len(config.gears)]})
     ):
         training = Training(config, make_env(config, config.environments), None)
-    weights = runtime.stack([policy.weights._replace(tariff=None) for policy in policies])
+    weights = controller.stack([policy.weights._replace(tariff=None) for policy in policies])
     (learners,) = training.learner.learners
     for gear, layers in enumerate(weights.gears):
         actor = tuple(Layer(*map(jax.numpy.asarray, layer)) for layer in layers)

@@ -46,9 +46,10 @@ class Clock:
 
 
 def lowgear(units, seconds):
-    from lowgear import envs, tasks
-    from lowgear.config import resolve
-    from lowgear.train import Training
+    from lowgear import envs
+    from lowgear.config import tasks
+    from lowgear.config.run import resolve
+    from lowgear.training.loop import Training
 
     task = tasks.find("Swimmer-v3")
     config = resolve(task, "paper", gears=units, steps=10**6, evaluate_every=0, overrides={"replay": 100_000})

@@ -16,13 +16,13 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from lowgear import tasks
-from lowgear.blueprint import make_env
 from lowgear.commands import lists
-from lowgear.config import resolve
-from lowgear.evaluate import at_settings, play_policies, summarise
-from lowgear.provenance import provenance
-from lowgear.train import Training
+from lowgear.config import tasks
+from lowgear.config.run import resolve
+from lowgear.envs import make_env
+from lowgear.evaluation.evaluate import at_settings, play_policies, summarise
+from lowgear.training.loop import Training
+from lowgear.training.provenance import provenance
 
 
 @click.command()

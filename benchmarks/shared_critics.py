@@ -35,21 +35,22 @@ from jax.flatten_util import ravel_pytree
 from rich.console import Console
 from rich.table import Table
 
-from lowgear import asymmetric, dqn, noise, replay, sac, scale, tasks
-from lowgear.blueprint import make_env
+from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.config import resolve
-from lowgear.errors import LowgearError
-from lowgear.evaluate import at_settings, play_policies, summarise
-from lowgear.files import write_whole
-from lowgear.learner import Learner
-from lowgear.networks import Mlp, critic_values, sample_action
-from lowgear.provenance import provenance
-from lowgear.replay import Replay
-from lowgear.train import Training
+from lowgear.config import tasks
+from lowgear.config.run import resolve
+from lowgear.envs import make_env
+from lowgear.evaluation.evaluate import at_settings, play_policies, summarise
+from lowgear.learning import dqn, method, normalisation, replay, rng, sac
+from lowgear.learning.networks import Mlp, critic_values, sample_action
+from lowgear.learning.replay import Replay
+from lowgear.policy.files import write_whole
+from lowgear.training.loop import Training
+from lowgear.training.parallel import Learner
+from lowgear.training.provenance import provenance
 
 WAYS = ("apart", "large", "mixed")
-MIX = 16  # the purpose of the numbers that draw a target's gear, past those of lowgear.noise
+MIX = 16  # the purpose of the numbers that draw a target's gear, past those of lowgear.learning.rng
 WARM = 4  # chunks of updates before the clock starts: the first compiles
 
 
@@ -162,13 +163,13 @@ def batch_of(rows, knobs, seen, draws, mix, method):
     """One agent's gears' batches, out of its ring."""
     steps = [replay.transitions(rows, draw.rows, knobs.discount, method.replay.columns) for draw in draws]
     if seen is not None:
-        steps = [scale.see(own, seen) for own in steps]
+        steps = [normalisation.see(own, seen) for own in steps]
     normal = tuple(draw.chance.reshape(2, method.batch, method.act_dim) for draw in draws)
     return Batch(tuple(steps), normal, mix)
 
 
 def learn(learners, ring, knobs, time, which, updates, method, seen=None, *, mixed):
-    """In place of asymmetric.learn: all learners of the agents, the gears with one pair of critics."""
+    """In place of method.learn: all learners of the agents, the gears with one pair of critics."""
     gears, last = len(method.gears), len(method.gears) - 1
     assert which == tuple(range(gears + 1)), "gears that share critics learn in one job"
     assert method.goals is None
@@ -177,7 +178,7 @@ def learn(learners, ring, knobs, time, which, updates, method, seen=None, *, mix
     def agent(joint, master, rows, knobs, seen, draws, mix):
         batch = batch_of(rows, knobs, seen, draws[:-1], mix, method)
         joint, metrics = update(joint, batch, knobs.learning_rate, method.sac)
-        picks = asymmetric._picks(rows, knobs, seen, draws[-1], method)
+        picks = method._picks(rows, knobs, seen, draws[-1], method)
         master, found = dqn.update(master, picks, knobs.master_learning_rate, method.dqn)
         return joint, master, metrics | {f"master_{name}": value for name, value in found.items()}
 
@@ -186,13 +187,13 @@ def learn(learners, ring, knobs, time, which, updates, method, seen=None, *, mix
         return (joint, master), metrics
 
     def gear_of_row(seed, at):
-        uniform = noise.uniform(seed, noise.stream(MIX, last), at, method.batch)
+        uniform = rng.uniform(seed, rng.stream(MIX, last), at, method.batch)
         return jnp.minimum((uniform * gears).astype(jnp.int32), last)
 
     times = time + jnp.arange(updates)
     agents = Replay(0, 0, None if ring.episodes is None else 0, None)
     draws = tuple(
-        jax.vmap(jax.vmap(partial(asymmetric._draw, number, method), (0, agents, None)), (None, None, 0))(
+        jax.vmap(jax.vmap(partial(method._draw, number, method), (0, agents, None)), (None, None, 0))(
             knobs.seed, ring, times
         )
         for number in which
@@ -230,9 +231,9 @@ class Clock:
 
 def training_of(config, way):
     """A population that will train one of the ways, as one job."""
-    whole = mock.patch("lowgear.train.Learner", partial(Learner, cores=1))
+    whole = mock.patch("lowgear.training.loop.Learner", partial(Learner, cores=1))
     # Learner compiles the function that it finds when it is made.
-    own = mock.patch.object(asymmetric, "learn", partial(learn, mixed=way == "mixed"))
+    own = mock.patch.object(method, "learn", partial(learn, mixed=way == "mixed"))
     with whole:
         if way == "apart":
             return Training(config, make_env(config, config.environments), None)

@@ -20,7 +20,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from lowgear import envs, tasks
+from lowgear import envs
+from lowgear.config import tasks
 
 TASKS = (
     "MountainCarContinuous-v0",

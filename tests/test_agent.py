@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 
 import lowgear
-from lowgear.dial import Dial
-from lowgear.errors import LowgearError
-from tests.probes import Valley
-from tests.test_evaluate_policies import thrifty
+from lowgear import LowgearError
+from lowgear.policy.dial import Dial
+from tests.evaluation.test_evaluate_policies import thrifty
+from tests.fixtures.probes import Valley
 
 SMALL = {"batch": 16, "critic_units": 8, "random_steps": 64, "chunk": 32, "master_batch": 8}
 
@@ -99,7 +99,7 @@ def test_a_callback_can_stop():
 def test_dict_observations_go_in_the_layouts_order(agent, tmp_path):
     from dataclasses import replace
 
-    from lowgear.runtime import Policy
+    from lowgear.policy.file import Policy
 
     header = replace(agent.policy.header, layout=(("position", 1),))
     path = tmp_path / "dict.safetensors"
@@ -218,7 +218,7 @@ def test_sb3_evaluates_a_lowgear_agent_as_it_is(agent):
     from stable_baselines3.common.evaluation import evaluate_policy
 
     from lowgear import envs
-    from lowgear.evaluate import of_policies, play
+    from lowgear.evaluation.evaluate import of_policies, play
 
     returns, lengths = evaluate_policy(agent, Valley(), n_eval_episodes=200, return_episode_rewards=True, warn=False)
     players = of_policies([agent.policy], "greedy")

@@ -3,13 +3,18 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lowgear.errors import LowgearError
-
 if TYPE_CHECKING:
     from lowgear.agent import Agent
 
 __version__ = "0.1.0"
 __all__ = ["Agent", "LowgearError", "__version__", "load"]
+
+
+class LowgearError(Exception):
+    """A bad value, with what was wrong and what to do, in one line.
+
+    The command line prints it without a traceback and exits with code 2.
+    """
 
 
 def load(path: str | Path) -> "Agent":
@@ -20,7 +25,7 @@ def load(path: str | Path) -> "Agent":
 
 
 def __getattr__(name: str) -> Any:
-    # The learner's libraries take seconds to import; `lowgear.runtime` and `lowgear --help` do without them.
+    # The learner's libraries take seconds to import; `lowgear.policy` and `lowgear --help` do without them.
     if name == "Agent":
         from lowgear.agent import Agent
 

@@ -1,5 +1,5 @@
 """`python -m lowgear` is the command line."""
 
-from lowgear.cli import main
+from lowgear.commands.cli import main
 
 main()

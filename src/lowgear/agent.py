@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lowgear import runtime, tasks
-from lowgear.config import RunConfig, resolve
+from lowgear import LowgearError
+from lowgear.config import tasks
+from lowgear.config.run import RunConfig, resolve
+from lowgear.config.tasks import Task
 from lowgear.envs.protocol import BatchEnv
-from lowgear.errors import LowgearError
-from lowgear.evaluate import MASTERS
-from lowgear.runtime import Policy, Shifter, act, boltzmann, values
-from lowgear.tasks import Task
+from lowgear.evaluation.evaluate import MASTERS
+from lowgear.policy.controller import Shifter, act, boltzmann, values
+from lowgear.policy.file import Policy, PolicyHeader
+from lowgear.policy.file import load as load_policy
 
 Array = npt.NDArray[Any]
 State = tuple[Array, ...]
@@ -69,8 +71,8 @@ class Agent:
 
         `callback` is called with a dict at each log interval; if it returns False, training ends there.
         """
-        from lowgear.progress import Display
-        from lowgear.train import Training
+        from lowgear.training.loop import Training
+        from lowgear.training.progress import Display
 
         config = self._config(total_timesteps)
         assert self._env is not None
@@ -145,7 +147,7 @@ class Agent:
     def load(cls, path: str | Path) -> "Agent":
         """A controller from a file: it predicts at once and needs no environment."""
         agent = cls.__new__(cls)
-        agent._take(runtime.load(path))
+        agent._take(load_policy(path))
         agent._task, agent._env, agent._options = None, None, {}
         agent._generator = np.random.default_rng(agent.policy.header.seed)
         return agent
@@ -185,7 +187,8 @@ def _listed(coefficient: float | Sequence[float] | None) -> Sequence[float] | No
 
 
 def _environment(env: Any, count: int, recipe: str, end_on_success: bool | None) -> tuple[Task, BatchEnv]:
-    from lowgear import envs, recipes
+    from lowgear import envs
+    from lowgear.config import recipes
 
     if isinstance(env, str):
         task = tasks.find(env)
@@ -198,7 +201,7 @@ def _environment(env: Any, count: int, recipe: str, end_on_success: bool | None)
     return Task(name=batch.spec.name, source="gym", env_id=batch.spec.name), batch
 
 
-def _flat(observation: Any, header: runtime.PolicyHeader) -> tuple[npt.NDArray[np.float32], bool]:
+def _flat(observation: Any, header: PolicyHeader) -> tuple[npt.NDArray[np.float32], bool]:
     """The observation as (N, obs) rows, and whether it was a single one."""
     if isinstance(observation, Mapping):
         missing = [key for key, _ in header.layout if key not in observation]

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lowgear import evaluate
+from lowgear import LowgearError
 from lowgear.baselines import clone
 from lowgear.baselines.clone import MODERN, PAPER, CloneSettings
-from lowgear.errors import LowgearError
-from lowgear.networks import Layer
-from tests.baselines.teachers import valley, valley_demonstrations
+from lowgear.evaluation import evaluate
+from lowgear.learning.networks import Layer
+from tests.fixtures.teachers import valley, valley_demonstrations
 
 QUICK = CloneSettings(learning_rate=1e-3, epochs=3, batch=16)
 

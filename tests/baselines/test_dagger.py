@@ -3,14 +3,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lowgear import evaluate
+from lowgear import LowgearError
 from lowgear.baselines import clone, dagger
 from lowgear.baselines.clone import CloneSettings
 from lowgear.baselines.dagger import DaggerSettings
 from lowgear.baselines.record import gear_of, means
-from lowgear.errors import LowgearError
-from tests.baselines.teachers import teacher, valley, valley_demonstrations
-from tests.probes import Counting
+from lowgear.evaluation import evaluate
+from tests.fixtures.probes import Counting
+from tests.fixtures.teachers import teacher, valley, valley_demonstrations
 
 QUICK = CloneSettings(learning_rate=1e-2, updates=50, held_out=0.2)
 

@@ -6,9 +6,9 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from lowgear import LowgearError
 from lowgear.baselines.demonstrations import Demonstrations, load, of_trajectories
-from lowgear.errors import LowgearError
-from tests.baselines.teachers import origin, trajectory, valley_demonstrations
+from tests.fixtures.teachers import origin, trajectory, valley_demonstrations
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lowgear import LowgearError
 from lowgear.baselines.exchange import to_minari
-from lowgear.errors import LowgearError
-from tests.baselines.teachers import valley_demonstrations
+from tests.fixtures.teachers import valley_demonstrations
 
 minari = pytest.importorskip("minari", reason="Minari is the extra `minari`")
 

@@ -4,12 +4,12 @@ import jax
 import numpy as np
 import pytest
 
-from lowgear import evaluate
+from lowgear import LowgearError
 from lowgear.baselines import gail
 from lowgear.baselines.gail import MODERN, GailSettings
 from lowgear.baselines.trpo import TrpoSettings
-from lowgear.errors import LowgearError
-from tests.baselines.teachers import valley, valley_demonstrations
+from lowgear.evaluation import evaluate
+from tests.fixtures.teachers import valley, valley_demonstrations
 
 SMALL = GailSettings(steps=2048, batch_steps=256, environments=4)
 DATA = valley_demonstrations(20, 20)

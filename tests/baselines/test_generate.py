@@ -1,8 +1,8 @@
 import numpy as np
 
 from lowgear.baselines.generate import Generator
-from tests.baselines.teachers import layers
-from tests.probes import Counting
+from tests.fixtures.probes import Counting
+from tests.fixtures.teachers import layers
 
 
 def actors(population):

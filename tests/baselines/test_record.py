@@ -3,12 +3,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lowgear import LowgearError
 from lowgear.baselines import record as recording
 from lowgear.baselines.record import Amount, cut, gear_of, means, play, record
-from lowgear.errors import LowgearError
-from lowgear.runtime import act
-from tests.baselines.teachers import layers, teacher
-from tests.probes import Counting
+from lowgear.policy.controller import act
+from tests.fixtures.probes import Counting
+from tests.fixtures.teachers import layers, teacher
 
 
 def counting(lengths):

@@ -2,10 +2,12 @@ import jax
 import numpy as np
 import pytest
 
-from lowgear import cost, evaluate, runtime
+from lowgear import LowgearError
 from lowgear.baselines import student
-from lowgear.errors import LowgearError
-from tests.baselines.teachers import origin, valley, valley_demonstrations
+from lowgear.evaluation import evaluate
+from lowgear.policy import controller, cost
+from lowgear.policy.file import load as load_policy
+from tests.fixtures.teachers import origin, valley, valley_demonstrations
 
 
 def policies(seeds=(0, 1), units=5):
@@ -18,7 +20,7 @@ def test_a_student_plays_as_its_network_does():
     observation = np.linspace(-1, 1, 7, dtype=np.float32)[:, None]
     network = jax.tree.map(lambda x: x[1], networks)
     gear = np.zeros((1, 7), np.int32)
-    played = runtime.act(second.weights.gears, observation[None], gear, second.header.activation)[0]
+    played = controller.act(second.weights.gears, observation[None], gear, second.header.activation)[0]
     np.testing.assert_allclose(played, student.mean_action(network, observation), atol=1e-6)
 
 
@@ -34,7 +36,7 @@ def test_a_student_is_priced_by_its_width_and_saves_against_its_teacher():
 def test_a_student_is_a_policy_file_like_any_other(tmp_path):
     _, (first, _) = policies()
     first.save(tmp_path / "student.safetensors")
-    loaded = runtime.load(tmp_path / "student.safetensors")
+    loaded = load_policy(tmp_path / "student.safetensors")
     assert loaded.header == first.header
     assert (loaded.header.variant, loaded.header.forced_gear, loaded.header.gears) == ("bc", 0, (5, 64))
     np.testing.assert_array_equal(loaded.weights.gears[0][0][0], first.weights.gears[0][0][0])

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from lowgear import LowgearError
 from lowgear.bench import callgrind, microcontrollers
 from lowgear.bench.clock import interleave
 from lowgear.bench.deploy import Latency, latency, measure
 from lowgear.bench.energy import Meter
 from lowgear.bench.table import print_deploy
-from lowgear.cli import cli
-from lowgear.errors import LowgearError
+from lowgear.commands.cli import cli
 from lowgear.export import compiler
-from tests.export.policies import FORMS, policy_of, run_of, stored
+from tests.fixtures.policies import FORMS, policy_of, run_of, stored
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from lowgear import blueprint
+from lowgear import LowgearError
+from lowgear.bench.floor import update_flops
 from lowgear.bench.train import measure
 from lowgear.bench.train_cases import CASES, Case
 from lowgear.bench.train_table import print_train
-from lowgear.blueprint import make_env
-from lowgear.cli import cli
-from lowgear.errors import LowgearError
-from lowgear.floor import update_flops
+from lowgear.commands.cli import cli
+from lowgear.envs import make_env
+from lowgear.training import blueprint
 
 NAP_S = 0.0005
 SHARES = ("share_environment", "share_acting", "share_waiting", "share_other")

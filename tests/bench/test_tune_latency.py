@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from lowgear import LowgearError
 from lowgear.bench.deploy import Latency
-from lowgear.cli import cli
-from lowgear.errors import LowgearError
+from lowgear.commands.cli import cli
+from lowgear.evaluation.tune import BATCH, SETTINGS, Demand, Search
 from lowgear.export import compiler
-from lowgear.runtime import load
-from lowgear.tune import BATCH, SETTINGS, Demand, Search
-from tests.export.policies import policy_of, run_of
+from lowgear.policy.file import load
+from tests.fixtures.policies import policy_of, run_of
 
 
 def run_search(demand, latency_us):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lowgear import envs
-from lowgear.tasks import find, published_tasks
+from lowgear.config.tasks import find, published_tasks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*is out of date:DeprecationWarning"),

@@ -7,10 +7,9 @@ import envpool
 import numpy as np
 import pytest
 
-from lowgear import envs
+from lowgear import LowgearError, envs
+from lowgear.config.tasks import find
 from lowgear.envs import assets
-from lowgear.errors import LowgearError
-from lowgear.tasks import find
 
 SPIN_RAD_PER_S = -15.0  # dm_control pays 1 while the spinner is at least this fast
 TIP_M = 0.13  # from the hinge to the tip of the spinner

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from lowgear import envs
-from lowgear.errors import LowgearError
-from lowgear.tasks import find
+from lowgear import LowgearError, envs
+from lowgear.config.tasks import find
 
 # Box2D's SWIG types warn while they load; an error in the middle of that ends the interpreter.
 pytestmark = pytest.mark.filterwarnings("ignore:builtin type:DeprecationWarning")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lowgear import envs
+from lowgear.config.tasks import find
 from lowgear.envs import dmc
-from lowgear.tasks import find
 
 
 def test_layout_seeds_and_types() -> None:

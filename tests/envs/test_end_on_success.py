@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from lowgear import envs
-from lowgear.errors import LowgearError
-from lowgear.tasks import find
+from lowgear import LowgearError, envs
+from lowgear.config.tasks import find
 from tests.envs.test_gym import Countdown
-from tests.probes import Meadow, Valley
+from tests.fixtures.probes import Meadow, Valley
 
 REACH = find("envpool:FetchReach-v1")
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from lowgear import envs
+from lowgear import LowgearError, envs
+from lowgear.config.tasks import find
 from lowgear.envs.goals import Asked, Distance
-from lowgear.errors import LowgearError
-from lowgear.tasks import find
-from tests.probes import Meadow
+from tests.fixtures.probes import Meadow
 
 # Distances of 0, 5 (the threshold itself), a bit less, a bit more, and 13.
 ACHIEVED = np.array([[1, 1], [3, 4], [3, 3.99], [3, 4.01], [5, 12]], np.float32)

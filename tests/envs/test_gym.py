@@ -9,9 +9,8 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from lowgear import envs
-from lowgear.errors import LowgearError
-from lowgear.tasks import find
+from lowgear import LowgearError, envs
+from lowgear.config.tasks import find
 
 
 class Countdown(gymnasium.Env):

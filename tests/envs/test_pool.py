@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lowgear import envs
-from lowgear.tasks import find, published_tasks
+from lowgear.config.tasks import find, published_tasks
 
 # Plain EnvPool, the reference here, builds Gymnasium spaces from float64 bounds; the adapter builds none.
 pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered by casting:UserWarning")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lowgear import envs
-from lowgear.tasks import find, published_tasks
+from lowgear.config.tasks import find, published_tasks
 
 AUTHORS_EPISODES = 100
 EPISODES = {"Fetch": 512, "Walker2d": 2048, "BipedalWalker": 256, "Ant": 256, "hopper": 256}

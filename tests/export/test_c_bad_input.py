@@ -7,9 +7,9 @@ import pytest
 
 from lowgear.export import compiler
 from lowgear.export.c_format import build_library
-from lowgear.runtime import Policy
-from tests.export.policies import FORMS, policy_of
+from lowgear.policy.file import Policy
 from tests.export.test_c_source import written
+from tests.fixtures.policies import FORMS, policy_of
 
 SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 FUZZ = """

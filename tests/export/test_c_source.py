@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 from lowgear.export import compiler
 from lowgear.export.c_format import build_library, c_files, compare_library, self_test
 from lowgear.export.c_header import check_name, default_name
 from lowgear.export.check import demand
 from lowgear.export.layers import rounded
-from tests.export.policies import FORMS, HEADER, STEPS, policy_of, stored
+from tests.fixtures.policies import FORMS, HEADER, STEPS, policy_of, stored
 
 
 def written(policy, folder, weights="float32", name="robot"):

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 from lowgear.export.check import Stepped, compare, demand
-from tests.export.policies import STEPS, policy_of, stored
+from tests.fixtures.policies import STEPS, policy_of, stored
 
 
 class Recorded:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from lowgear import envs
-from lowgear.evaluate import play_policies
+from lowgear.config.tasks import find
+from lowgear.evaluation.evaluate import play_policies
 from lowgear.export.c_format import build_library, c_files
 from lowgear.export.c_library import drive
 from lowgear.export.episode import clearest, record
-from lowgear.tasks import find
-from tests.export.policies import FORMS, HEADER, policy_of
+from tests.fixtures.policies import FORMS, HEADER, policy_of
 
 
 def make_env(count):

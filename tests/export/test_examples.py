@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.export.policies import FORMS, policy_of, stored
 from tests.export.test_c_source import written
+from tests.fixtures.policies import FORMS, policy_of, stored
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -10,7 +10,7 @@ import pytest
 
 from lowgear.export.form import Request
 from lowgear.export.numpy_format import export_numpy
-from tests.export.policies import FORMS, policy_of, source_of, stored
+from tests.fixtures.policies import FORMS, policy_of, source_of, stored
 
 BLOCKED = """
 import sys
@@ -36,7 +36,7 @@ def python(code, folder):
 
 
 def test_importing_the_runtime_pulls_in_no_jax(tmp_path):
-    done = python("import lowgear.runtime, sys; assert 'jax' not in sys.modules", tmp_path)
+    done = python("import lowgear.policy.controller, sys; assert 'jax' not in sys.modules", tmp_path)
     assert done.returncode == 0, done.stderr
 
 

@@ -7,7 +7,7 @@ from lowgear.export.check import compare, demand
 from lowgear.export.form import Request
 from lowgear.export.onnx_format import controller, export_onnx, models, session
 from lowgear.export.onnx_model import OPSET
-from tests.export.policies import FORMS, policy_of, source_of, stored
+from tests.fixtures.policies import FORMS, policy_of, source_of, stored
 
 onnx = pytest.importorskip("onnx", reason="the extra `export` is not installed")
 

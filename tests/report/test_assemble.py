@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from lowgear.report.assemble import Wish, assemble
-
-from .runs import evaluate, make_run, row
+from tests.fixtures.runs import evaluate, make_run, row
 
 QUICK = Wish(episodes=0, video=False, setting=None)
 
@@ -135,7 +134,7 @@ def test_wrong_ways_end_in_one_line(
 def test_without_matplotlib_the_extra_is_named(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        f"sys.argv = ['lowgear', 'report', {str(tmp_path)!r}]\nfrom lowgear.cli import main; main()"
+        f"sys.argv = ['lowgear', 'report', {str(tmp_path)!r}]\nfrom lowgear.commands.cli import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -145,7 +144,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_trained_run_with_frames_of_dm_control(tmp_path: Path) -> None:
     """The whole way on the real thing: train, evaluate, report, look."""
-    from .browser import CHROMIUM, chromium
+    from tests.fixtures.browser import CHROMIUM, chromium
 
     run = str(tmp_path / "run")
     train = ["train", "cartpole-swingup", "--steps", "8000", "--variants", "asymmetric,large-only", "--out", run]

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 from lowgear.report.cast import cast
 from lowgear.report.runs import Run, read_run
-
-from .runs import evaluate, make_run, row
+from tests.fixtures.runs import evaluate, make_run, row
 
 DIAL = (0.0001 / 30, 0.00003, 0.0001, 0.0003, 0.001)
 

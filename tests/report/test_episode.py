@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from lowgear import envs
-from lowgear.config import resolve
-from lowgear.evaluate import play_policies, summarise
+from lowgear.config.run import resolve
+from lowgear.config.tasks import find
+from lowgear.evaluation.evaluate import play_policies, summarise
+from lowgear.policy.controller import act
+from lowgear.policy.file import Policy
 from lowgear.report.episode import record
 from lowgear.report.frames import sheet, stills, video
 from lowgear.report.stage import Stage, open_stage
 from lowgear.report.timeline import draw, window
-from lowgear.runtime import Policy, act
-from lowgear.tasks import find
-
-from .runs import random_policy
+from tests.fixtures.runs import random_policy
 
 TASK = "MountainCarContinuous-v0"
 

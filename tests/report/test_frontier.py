@@ -11,12 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lowgear import config
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
+from lowgear.config import run as config
 from lowgear.report.frontier import draw
 from lowgear.report.looks import LOOKS
-
-from .reports import BASELINES, TWO_DIALS, dial, report, row
+from tests.fixtures.reports import BASELINES, TWO_DIALS, dial, report, row
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -127,7 +126,7 @@ sys.exit(1)
     "code",
     [
         MISSING,
-        "import lowgear.cli, lowgear.commands.evaluate, lowgear.evaluate\nsys.exit('matplotlib' in sys.modules)",
+        "import lowgear.commands.cli, lowgear.commands.evaluate\nsys.exit('matplotlib' in sys.modules)",
         "import lowgear.report.frontier\nsys.exit('matplotlib.pyplot' in sys.modules)",
     ],
     ids=["missing", "the rest does without", "no global state"],

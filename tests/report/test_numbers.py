@@ -11,8 +11,7 @@ import pytest
 from lowgear.report import clouds, learning, profiles, summary, sweeps
 from lowgear.report.clouds import Cloud
 from lowgear.report.runs import read_run
-
-from .runs import evaluate, make_run, row
+from tests.fixtures.runs import evaluate, make_run, row
 
 
 @pytest.fixture(scope="module")

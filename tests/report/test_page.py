@@ -10,9 +10,8 @@ from click.testing import CliRunner
 
 from lowgear.commands.report import report
 from lowgear.report.page import embed
-
-from .browser import CHROMIUM, Browser, chromium
-from .runs import evaluate, make_run
+from tests.fixtures.browser import CHROMIUM, Browser, chromium
+from tests.fixtures.runs import evaluate, make_run
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium: on Debian `apt-get install chromium`")
 HOSTILE = "</script><script>window.bad = 1</script><img src=x onerror='window.bad = 2'>"

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 from lowgear.report.runs import read_run
-
-from .runs import evaluate, make_run
+from tests.fixtures.runs import evaluate, make_run
 
 
 @pytest.fixture

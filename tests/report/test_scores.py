@@ -5,8 +5,7 @@ import math
 import pytest
 
 from lowgear.report.scores import Mean, agent_lines, large_flops, mean_lines, read, wilson
-
-from .reports import BASELINES, TWO_DIALS, dial, row
+from tests.fixtures.reports import BASELINES, TWO_DIALS, dial, row
 
 
 def test_means_of_two_dials_at_each_coefficient() -> None:

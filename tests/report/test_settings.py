@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from lowgear.report.settings import best, cheapest, group, named
-
-from .runs import row, rows
+from tests.fixtures.runs import row, rows
 
 
 def settings(agents: list[dict[str, Any]]) -> Any:

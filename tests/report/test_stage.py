@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from lowgear import envs
-from lowgear.config import resolve
+from lowgear.config.run import resolve
+from lowgear.config.tasks import find
 from lowgear.report.stage import open_stage
-from lowgear.tasks import find
-
-from .runs import random_policy
+from tests.fixtures.runs import random_policy
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:builtin type:DeprecationWarning"),
@@ -84,10 +83,10 @@ def test_an_environment_with_other_observations_is_refused() -> None:
 WITHOUT = """
 import sys
 sys.modules["dm_control"] = None
-from tests.report.runs import random_policy
-from lowgear.config import resolve
+from tests.fixtures.runs import random_policy
+from lowgear.config.run import resolve
 from lowgear.report.stage import open_stage
-from lowgear.tasks import find
+from lowgear.config.tasks import find
 stage = open_stage(random_policy(resolve(find("cartpole-swingup"), steps=2000), 0).header, False)
 assert stage.draw is None and stage.name == "CartpoleSwingup-v1 of EnvPool", stage
 assert "pip install 'lowgear[dmc]'" in stage.why_blind, stage.why_blind
@@ -104,10 +103,10 @@ def test_a_mujoco_that_was_loaded_for_a_screen_leaves_the_stage_dark(tmp_path: P
     """Its renderer would end the process without one."""
     code = """
 import mujoco, mujoco.gl_context
-from lowgear.config import resolve
+from lowgear.config.run import resolve
 from lowgear.report.stage import open_stage
-from lowgear.tasks import find
-from tests.report.runs import random_policy
+from lowgear.config.tasks import find
+from tests.fixtures.runs import random_policy
 stage = open_stage(random_policy(resolve(find("HalfCheetah-v3"), steps=2000), 0).header, False)
 print(stage.why_blind)
 """

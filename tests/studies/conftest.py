@@ -2,9 +2,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from lowgear.config.tasks import find
 from lowgear.studies.lines import Line, Scored
 from lowgear.studies.setup import NOTHING, Paper, Setup
-from lowgear.tasks import find
 
 SETUP = Setup(seeds=(0,), recipe="paper", episodes=2, steps=1152, gears=(2, 4))
 

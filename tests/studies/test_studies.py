@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from lowgear import cost
-from lowgear.config import resolve
+from lowgear.config.run import resolve
+from lowgear.config.tasks import find, paper, published_tasks
+from lowgear.policy import cost
 from lowgear.studies import catalogue, published, sizes, table
 from lowgear.studies.lines import Scored, overall
 from lowgear.studies.pool import Pool
 from lowgear.studies.setup import Paper, Setup
-from lowgear.tasks import find, paper, published_tasks
 from tests.studies.conftest import SETUP, line
 
 WIDTHS = (*sizes.CANDIDATES, sizes.CRITERION)

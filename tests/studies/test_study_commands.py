@@ -11,10 +11,10 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from lowgear import cost
+from lowgear import LowgearError
 from lowgear.baselines.demonstrations import load
-from lowgear.cli import cli
-from lowgear.errors import LowgearError
+from lowgear.commands.cli import cli
+from lowgear.policy import cost
 from lowgear.studies import distillation, sizes, sweeps
 
 SMALL = ["--recipe", "paper", "--steps", "1152", "--gears", "2,4", "--episodes", "2", "--seeds", "0"]
@@ -63,7 +63,7 @@ def test_performance(studies, performance) -> None:
 
 def test_a_second_call_trains_and_evaluates_nothing(studies, performance, monkeypatch) -> None:
     monkeypatch.setattr("lowgear.studies.pool.Training", None)
-    monkeypatch.setattr("lowgear.evaluate.play_policies", None)
+    monkeypatch.setattr("lowgear.evaluation.evaluate.play_policies", None)
     again = study(studies, "performance", "reacher-easy")
     assert again.stdout == performance.stdout
     assert "0 of 1 runs to do" in again.stderr

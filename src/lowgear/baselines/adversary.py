@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from lowgear.networks import Mlp, init_mlp, mlp
+from lowgear.learning.networks import Mlp, init_mlp, mlp
 
 ADAM = optax.flatten(optax.scale_by_adam())
 ACTIVATION = "tanh"

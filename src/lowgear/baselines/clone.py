@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import optax
 
+from lowgear import LowgearError
 from lowgear.baselines import student
 from lowgear.baselines.demonstrations import Demonstrations
 from lowgear.baselines.record import Progress
 from lowgear.baselines.student import Students
-from lowgear.errors import LowgearError
-from lowgear.learner import keep_compiled_programs
-from lowgear.networks import Mlp
+from lowgear.learning.networks import Mlp
+from lowgear.training.parallel import keep_compiled_programs
 
 Batches = tuple[Any, Any]  # rows and weights of 1 and 0, (P, batches, B) each: a row of weight 0 does not count
 ADAM = optax.flatten(optax.scale_by_adam())

@@ -15,14 +15,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lowgear import LowgearError
 from lowgear.baselines import clone
 from lowgear.baselines.clone import CloneSettings
 from lowgear.baselines.demonstrations import Demonstrations, Trajectory, of_trajectories
 from lowgear.baselines.record import CUTS, MakeEnv, Progress, beginning, cut, gear_of, origin_of, play, stacked
 from lowgear.baselines.student import Students
-from lowgear.errors import LowgearError
-from lowgear.evaluate import slots_for
-from lowgear.runtime import Layers, Policy
+from lowgear.evaluation.evaluate import slots_for
+from lowgear.policy.controller import Layers
+from lowgear.policy.file import Policy
 
 STARTS = 40  # stream of random numbers
 

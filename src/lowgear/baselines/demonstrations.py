@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import save as to_bytes
 
-from lowgear.errors import LowgearError
-from lowgear.files import read_tensors, write_whole
+from lowgear import LowgearError
+from lowgear.policy.files import read_tensors, write_whole
 
 FloatArray = npt.NDArray[np.float32]
 ENTRY = "lowgear-demonstrations"

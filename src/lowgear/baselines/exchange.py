@@ -9,8 +9,8 @@ import warnings
 import numpy as np
 from gymnasium.spaces import Box
 
+from lowgear import LowgearError
 from lowgear.baselines.demonstrations import Demonstrations
-from lowgear.errors import LowgearError
 
 
 def to_minari(demonstrations: Demonstrations, dataset_id: str) -> None:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from lowgear import noise
+from lowgear import LowgearError
 from lowgear.baselines import adversary, student, trpo
 from lowgear.baselines.adversary import Adversary
 from lowgear.baselines.demonstrations import Demonstrations
@@ -24,11 +24,11 @@ from lowgear.baselines.generate import Generator, Rollout
 from lowgear.baselines.record import MakeEnv, Progress
 from lowgear.baselines.student import Students
 from lowgear.baselines.trpo import TrpoSettings, TrpoState
-from lowgear.errors import LowgearError
-from lowgear.learner import keep_compiled_programs
+from lowgear.learning import rng
+from lowgear.training.parallel import keep_compiled_programs
 
 Metrics = dict[str, jax.Array]
-ORDERS, TEACHER_ROWS = 50 * noise.LEARNERS_AT_MOST, 51 * noise.LEARNERS_AT_MOST  # streams of random numbers
+ORDERS, TEACHER_ROWS = 50 * rng.LEARNERS_AT_MOST, 51 * rng.LEARNERS_AT_MOST  # streams of random numbers
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _improve(
     ).reshape(-1)
     actor, metrics = trpo.improve(generator.actor, observation, raw, jax.nn.standardize(advantage), chosen)
     batches = len(paid) // chosen.value_batch
-    words = noise.bits(seed, ORDERS, time, chosen.value_epochs * len(paid)).reshape(chosen.value_epochs, -1)
+    words = rng.bits(seed, ORDERS, time, chosen.value_epochs * len(paid)).reshape(chosen.value_epochs, -1)
     rows = jnp.argsort(words, axis=1)[:, : batches * chosen.value_batch].reshape(-1, chosen.value_batch)
     new_value, adam = trpo.fit_value(
         generator.value, generator.value_adam, seen, advantage + value, rows, chosen.value_rate
@@ -173,7 +173,7 @@ def oppose(
 
     def one(state: GailState, rollout: Rollout, pairs: Pairs, seed: jax.Array) -> tuple[GailState, Metrics]:
         mine = (_flat(rollout.observation), jnp.tanh(_flat(rollout.raw)))
-        share = noise.uniform(seed, TEACHER_ROWS, chance[1], settings.adversary_updates * settings.batch_steps)
+        share = rng.uniform(seed, TEACHER_ROWS, chance[1], settings.adversary_updates * settings.batch_steps)
         rows = jnp.minimum((share * pairs.rows).astype(jnp.int32), pairs.rows - 1)
 
         def step(judge: Adversary, rows: jax.Array) -> tuple[Adversary, Metrics]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear.envs.protocol import BatchEnv
-from lowgear.runtime import LOG_STD_MAX, LOG_STD_MIN, Layers, mlp
+from lowgear.policy.controller import LOG_STD_MAX, LOG_STD_MIN, Layers, mlp
 
 FloatArray = npt.NDArray[np.float32]
 STARTS = 52  # stream of random numbers

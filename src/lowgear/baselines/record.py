@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lowgear import LowgearError
 from lowgear.baselines.demonstrations import Demonstrations, Origin, Trajectory, of_trajectories
+from lowgear.config.tasks import find
 from lowgear.envs.protocol import BatchEnv, FloatArray
-from lowgear.errors import LowgearError
-from lowgear.evaluate import ENVIRONMENTS_AT_MOST
-from lowgear.runtime import Layers, Policy, act
-from lowgear.tasks import find
+from lowgear.evaluation.evaluate import ENVIRONMENTS_AT_MOST
+from lowgear.policy.controller import Layers, act
+from lowgear.policy.file import Policy
 
 MakeEnv = Callable[[int], BatchEnv]
 Progress = Callable[[int], None]

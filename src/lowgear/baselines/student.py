@@ -1,6 +1,7 @@
 """What the imitators train: networks of a gear's own shape, and the policies they become.
 
-A student is saved as a small-only agent is: it is gear 0, always forced, so that its price follows `lowgear.cost`. The
+A student is saved as a small-only agent is: it is gear 0, always forced, so that its price follows
+`lowgear.policy.cost`. The
 other gear has the teacher's width and weights of zero: it never runs, and is there so that FLOPs saved are counted
 against the teacher. The master is as small as a master can be, and is never asked.
 """
@@ -14,11 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from lowgear import LowgearError
 from lowgear.baselines.demonstrations import Demonstrations, Origin
-from lowgear.config import MAX_SEED
-from lowgear.errors import LowgearError
-from lowgear.networks import Mlp, init_actor, mlp
-from lowgear.runtime import Layers, Policy, PolicyHeader, Weights
+from lowgear.config.run import MAX_SEED
+from lowgear.learning.networks import Mlp, init_actor, mlp
+from lowgear.policy.controller import Layers, Weights
+from lowgear.policy.file import Policy, PolicyHeader
 
 ACTIVATION = "tanh"
 

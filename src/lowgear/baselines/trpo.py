@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
 
-from lowgear.networks import LOG_STD_MAX, LOG_STD_MIN, Mlp, init_actor, init_mlp, mlp
+from lowgear.learning.networks import LOG_STD_MAX, LOG_STD_MIN, Mlp, init_actor, init_mlp, mlp
 
 ADAM = optax.flatten(optax.scale_by_adam())
 ACTIVATION = "tanh"

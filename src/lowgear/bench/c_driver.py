@@ -9,7 +9,7 @@ import numpy as np
 
 from lowgear.export import c_format, compiler
 from lowgear.export.episode import Episode
-from lowgear.runtime import Policy
+from lowgear.policy.file import Policy
 
 DRIVER = """\
 #include "{name}.h"

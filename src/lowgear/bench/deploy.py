@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lowgear import cost
 from lowgear.bench import callgrind, energy, microcontrollers, runtimes
 from lowgear.bench.c_driver import Replay
 from lowgear.bench.clock import ROUNDS, Timed, interleave
-from lowgear.evaluate import Played
+from lowgear.evaluation.evaluate import Played
 from lowgear.export import compiler
 from lowgear.export.c_header import default_name
 from lowgear.export.episode import Episode
-from lowgear.runtime import Policy
+from lowgear.policy import cost
+from lowgear.policy.file import Policy
 
 Progress = Callable[[str], None]
 CONTROLLER, PICKING = "controller", "picking"

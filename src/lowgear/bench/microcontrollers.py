@@ -10,7 +10,7 @@ table of instruction timings; the others are scaled from it by what their pipeli
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from lowgear.runtime import PolicyHeader
+from lowgear.policy.file import PolicyHeader
 
 
 class Microcontroller(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lowgear.export.episode import Episode
-from lowgear.runtime import Policy
+from lowgear.policy.file import Policy
 
 Contender = Callable[[int], int]
 STEPS = 200  # of an episode: these runtimes take microseconds whatever they are given

@@ -16,11 +16,11 @@ from typing import Any
 
 import jax
 
-from lowgear import floor
-from lowgear.config import RunConfig
+from lowgear import LowgearError
+from lowgear.bench import floor
+from lowgear.config.run import RunConfig
 from lowgear.envs.protocol import BatchEnv, EnvSpec, FloatArray, Step
-from lowgear.errors import LowgearError
-from lowgear.train import Line, Training
+from lowgear.training.loop import Line, Training
 
 Progress = Callable[[str], None]
 

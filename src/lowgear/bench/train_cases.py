@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from lowgear.config import RunConfig, resolve
-from lowgear.errors import LowgearError
-from lowgear.tasks import find
+from lowgear import LowgearError
+from lowgear.config.run import RunConfig, resolve
+from lowgear.config.tasks import find
 
 REPLAY = 100_000  # steps of each agent's ring
 STEPS = 10_000_000  # more than any measurement takes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 
 if TYPE_CHECKING:
     from lowgear.bench.train_cases import Case
@@ -94,7 +94,7 @@ def train(task: str | None, seconds: float, as_json: bool, **options: Any) -> No
     import jax
 
     from lowgear.bench.train_table import print_train
-    from lowgear.provenance import provenance
+    from lowgear.training.provenance import provenance
 
     found = _measured(_cases(task, options), seconds)
     machine = {"cores": os.cpu_count(), "backend": jax.default_backend(), "provenance": provenance()}
@@ -110,7 +110,7 @@ def _measured(cases: "Sequence[Case]", seconds: float) -> list[dict[str, Any]]:
     from rich.console import Console
 
     from lowgear.bench.train import measure
-    from lowgear.blueprint import make_env
+    from lowgear.envs import make_env
 
     configs = [case.config() for case in cases]  # all first, so that a bad one is told at once
     found = []
@@ -131,7 +131,7 @@ def _cases(task: str | None, options: dict[str, Any]) -> "Sequence[Case]":
     """Those of our own, or one for each number of agents on the task named."""
     from lowgear.bench.train_cases import CASES, Case
     from lowgear.commands.lists import integers
-    from lowgear.tasks import parse_gears
+    from lowgear.config.tasks import parse_gears
 
     if task is None:
         for name, value in options.items():

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 
 if TYPE_CHECKING:
-    from lowgear.checkpoint import RunDirectory
-    from lowgear.runtime import Policy
+    from lowgear.config.run_directory import RunDirectory
+    from lowgear.policy.file import Policy
 
 
 @click.command()
@@ -61,11 +61,11 @@ def evaluate(
     from rich.console import Console
     from rich.progress import Progress
 
-    from lowgear import tables
-    from lowgear.blueprint import make_env
-    from lowgear.checkpoint import RunDirectory
-    from lowgear.evaluate import play_policies, summarise
-    from lowgear.files import write_whole
+    from lowgear.commands import tables
+    from lowgear.config.run_directory import RunDirectory
+    from lowgear.envs import make_env
+    from lowgear.evaluation.evaluate import play_policies, summarise
+    from lowgear.policy.files import write_whole
 
     if episodes < 1:
         raise LowgearError(f"--episodes {episodes}: write 1 or more")
@@ -113,7 +113,7 @@ def evaluate(
 
 def load_policies(run: "RunDirectory", best: bool) -> "list[Policy]":
     """The last policy of every agent, or the best one."""
-    from lowgear.runtime import load
+    from lowgear.policy.file import load
 
     paths = [run.policy(agent, best) for agent in range(len(run.read_config().agents))]
     if not paths[0].exists():
@@ -124,7 +124,7 @@ def load_policies(run: "RunDirectory", best: bool) -> "list[Policy]":
 def _at_settings(policies: "list[Policy]", coefficients: str | None, count: int | None) -> "list[tuple[int, Policy]]":
     """Every dial agent at each setting asked for, the others as they are, with the agents' numbers."""
     from lowgear.commands import lists
-    from lowgear.evaluate import at_settings
+    from lowgear.evaluation.evaluate import at_settings
 
     if coefficients is not None and count is not None:
         raise LowgearError("--cost-coefficients and --frontier both choose the settings: give one of them")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 
 if TYPE_CHECKING:
     from lowgear.export.source import Source

@@ -1,6 +1,6 @@
 """Lists as people type them: `0-4`, `0,2,7`, `0.001,0.01`."""
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 
 
 def integers(option: str, text: str) -> list[int]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 
 
 @click.command()

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 
 if TYPE_CHECKING:
-    from lowgear.config import RunConfig
+    from lowgear.config.run import RunConfig
     from lowgear.studies.pool import Pool
     from lowgear.studies.setup import Group
 
@@ -54,9 +54,9 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     """
     from rich.console import Console
 
+    from lowgear.config.tasks import find
     from lowgear.studies import catalogue, table
     from lowgear.studies.pool import Pool
-    from lowgear.tasks import find
 
     chosen = catalogue.find(name)
     setup = _setup(options)
@@ -89,8 +89,8 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
 
 def _setup(options: dict[str, Any]) -> Any:
     from lowgear.commands import lists
+    from lowgear.config.tasks import parse_gears
     from lowgear.studies.setup import Setup
-    from lowgear.tasks import parse_gears
 
     if options["episodes"] < 1:
         raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
@@ -158,7 +158,7 @@ class _Display:
 
     def listeners(self, config: "RunConfig", done: int) -> list[Any]:
         """Shows a run that begins, or goes on."""
-        from lowgear.progress import Display
+        from lowgear.training.progress import Display
 
         self.close()
         gears = ",".join(map(str, config.gears))

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 
 if TYPE_CHECKING:
-    from lowgear.config import RunConfig
+    from lowgear.config.run import RunConfig
 
 
 @click.command()
@@ -64,7 +64,7 @@ def train(task: str | None, resume: Path | None, **options: Any) -> None:
       lowgear train gym:Pendulum-v1 --gears 8,64 --cost-coefficients 0.001 --steps 50000
       lowgear train --resume runs/walker-stand-modern-20261115-081500
     """
-    from lowgear.checkpoint import RunDirectory
+    from lowgear.config.run_directory import RunDirectory
 
     if (task is None) == (resume is None):
         raise LowgearError("name a TASK to train, or a run to go on with by --resume DIR, and not both")
@@ -94,11 +94,11 @@ def _reject_options_beside_resume() -> None:
 def _new_run(name: str, options: dict[str, Any]) -> "tuple[Any, RunConfig]":
     import time
 
-    from lowgear.checkpoint import RunDirectory
     from lowgear.commands import lists
-    from lowgear.config import resolve
-    from lowgear.provenance import provenance
-    from lowgear.tasks import find, parse_gears
+    from lowgear.config.run import resolve
+    from lowgear.config.run_directory import RunDirectory
+    from lowgear.config.tasks import find, parse_gears
+    from lowgear.training.provenance import provenance
 
     def listed(option: str) -> list[float] | None:
         text = options[option]
@@ -127,7 +127,8 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[Any, RunConfig]":
     stamp = time.strftime("%Y%m%d-%H%M%S")
     safe_name = task.name.replace(":", "-").replace("/", "-")
     directory = RunDirectory(options["out"] or Path("runs") / f"{safe_name}-{config.recipe.name}-{stamp}")
-    from lowgear.blueprint import make_env, method_of
+    from lowgear.envs import make_env
+    from lowgear.training.blueprint import method_of
 
     env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
     method_of(config, env.spec, env.goal_rule)
@@ -139,10 +140,10 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[Any, RunConfig]":
 def _run(directory: Any, config: "RunConfig") -> None:
     from functools import partial
 
-    from lowgear import tables
-    from lowgear.blueprint import make_env
-    from lowgear.progress import Display, TensorBoard
-    from lowgear.train import Training
+    from lowgear.commands import tables
+    from lowgear.envs import make_env
+    from lowgear.training.loop import Training
+    from lowgear.training.progress import Display, TensorBoard
 
     if directory.finished(config):
         click.echo(f"{directory.path} is finished; `lowgear evaluate {directory.path}` scores it", err=True)

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lowgear.bench.deploy import Latency
-    from lowgear.checkpoint import RunDirectory
+    from lowgear.config.run_directory import RunDirectory
     from lowgear.envs import BatchEnv
-    from lowgear.runtime import Policy
-    from lowgear.tune import Found
+    from lowgear.evaluation.tune import Found
+    from lowgear.policy.file import Policy
 
 
 @click.command()
@@ -63,9 +63,9 @@ def tune(directory: Path, agents: str | None, best: bool, as_json: bool, **optio
     import json
     from dataclasses import asdict
 
-    from lowgear import tables
-    from lowgear.checkpoint import RunDirectory
-    from lowgear.files import write_whole
+    from lowgear.commands import tables
+    from lowgear.config.run_directory import RunDirectory
+    from lowgear.policy.files import write_whole
 
     _check(options)
     run = RunDirectory(directory)
@@ -150,8 +150,8 @@ def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, An
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from lowgear.blueprint import make_env
-    from lowgear.tune import Demand, search
+    from lowgear.envs import make_env
+    from lowgear.evaluation.tune import Demand, search
 
     config = run.read_config()
     master = options["master"] or ("boltzmann" if config.boltzmann else "greedy")
@@ -190,11 +190,11 @@ def _reference(directory: Path, task_name: str, options: dict[str, Any]) -> floa
     """Mean return of a run's large-only agents."""
     from functools import partial
 
-    from lowgear.blueprint import make_env
-    from lowgear.checkpoint import RunDirectory
     from lowgear.commands.evaluate import load_policies
-    from lowgear.evaluate import play_policies
-    from lowgear.tune import scores
+    from lowgear.config.run_directory import RunDirectory
+    from lowgear.envs import make_env
+    from lowgear.evaluation.evaluate import play_policies
+    from lowgear.evaluation.tune import scores
 
     run = RunDirectory(directory)
     config = run.read_config()

@@ -6,11 +6,12 @@ is first needed: their simulators take seconds to load and two of the three are 
 
 from typing import Any
 
+from lowgear import LowgearError
+from lowgear.config.run import RunConfig
+from lowgear.config.tasks import Task, find
 from lowgear.envs.protocol import BatchEnv, EnvSpec, Step
-from lowgear.errors import LowgearError
-from lowgear.tasks import Task
 
-__all__ = ["BatchEnv", "EnvSpec", "Step", "make", "wrap"]
+__all__ = ["BatchEnv", "EnvSpec", "Step", "make", "make_env", "wrap"]
 
 
 def make(task: Task, num_envs: int, threads: int | None = None, end_on_success: bool = False) -> BatchEnv:
@@ -33,6 +34,11 @@ def make(task: Task, num_envs: int, threads: int | None = None, end_on_success: 
         env = DmcEnv(task.name, task.env_id, num_envs)
     _check_sizes(task, env.spec)
     return env
+
+
+def make_env(config: RunConfig, num_envs: int) -> BatchEnv:
+    """A run's environments, as its recipe wants their episodes to end."""
+    return make(find(config.task), num_envs, end_on_success=config.recipe.end_on_success)
 
 
 def wrap(env: Any, num_envs: int = 1, end_on_success: bool = False) -> BatchEnv:

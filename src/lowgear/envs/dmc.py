@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lowgear import LowgearError
 from lowgear.envs.goals import GoalRule
 from lowgear.envs.protocol import BoolArray, FloatArray, Step
 from lowgear.envs.spaces import (
@@ -25,7 +26,6 @@ from lowgear.envs.spaces import (
     not_finite,
     raised,
 )
-from lowgear.errors import LowgearError
 
 try:
     with warnings.catch_warnings():

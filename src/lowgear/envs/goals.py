@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 
 FloatArray = npt.NDArray[np.float32]
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+from lowgear import LowgearError
 from lowgear.envs.goals import Asked, GoalRule
 from lowgear.envs.protocol import BoolArray, FloatArray, Step
 from lowgear.envs.spaces import (
@@ -32,7 +33,6 @@ from lowgear.envs.spaces import (
     not_finite,
     raised,
 )
-from lowgear.errors import LowgearError
 
 Factory = Callable[[], Any]
 

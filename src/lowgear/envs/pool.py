@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lowgear import LowgearError
 from lowgear.envs.assets import corrected
 from lowgear.envs.goals import Distance, GoalRule
 from lowgear.envs.protocol import FloatArray, Step
@@ -30,7 +31,6 @@ from lowgear.envs.spaces import (
     not_finite,
     raised,
 )
-from lowgear.errors import LowgearError
 
 try:
     import envpool

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lowgear import LowgearError
 from lowgear.envs.protocol import EnvSpec, FloatArray
-from lowgear.errors import LowgearError
 
 # Gymnasium's convention, and the order of our layout.
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")

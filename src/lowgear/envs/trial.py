@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lowgear import envs
-from lowgear.tasks import Task
+from lowgear.config.tasks import Task
 
 TRIAL_ENVS = 32
 TRIAL_S = 1.0

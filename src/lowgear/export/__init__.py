@@ -5,11 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lowgear import __version__
-from lowgear.errors import LowgearError
+from lowgear import LowgearError, __version__
 from lowgear.export.form import Exported, Request
 from lowgear.export.source import SEED, writable
-from lowgear.files import write_whole
+from lowgear.policy.files import write_whole
 
 REPORT = "export.json"
 GREEDY = "the paper evaluates this task with a sampled master; the export picks the best value instead"

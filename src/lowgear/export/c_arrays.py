@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lowgear.runtime import Layers
+from lowgear.policy.controller import Layers
 
 FloatArray = npt.NDArray[np.float32]
 WEIGHTS = ("float32", "int8")

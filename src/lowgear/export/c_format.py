@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lowgear.errors import LowgearError
-from lowgear.evaluate import half_width, play_policies
+from lowgear import LowgearError
+from lowgear.evaluation.evaluate import half_width, play_policies
 from lowgear.export import compiler
 from lowgear.export.c_header import c_header
 from lowgear.export.c_library import Library, drive
@@ -19,7 +19,8 @@ from lowgear.export.episode import Episode, clearest
 from lowgear.export.form import Exported, Request
 from lowgear.export.layers import arrange, rounded
 from lowgear.export.source import SEED
-from lowgear.runtime import FloatArray, Policy
+from lowgear.policy.controller import FloatArray
+from lowgear.policy.file import Policy
 
 LOSS_EPISODES = 32  # to measure what int8 weights cost
 

@@ -3,10 +3,9 @@
 import itertools
 import re
 
-from lowgear import __version__
-from lowgear.errors import LowgearError
+from lowgear import LowgearError, __version__
 from lowgear.export.c_arrays import number
-from lowgear.runtime import Policy, PolicyHeader
+from lowgear.policy.file import Policy, PolicyHeader
 
 OBSERVATION_LIMIT = 1e6  # what an infinite observation is read as
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

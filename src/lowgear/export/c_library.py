@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from lowgear.envs.protocol import BatchEnv
 from lowgear.export.episode import starts
-from lowgear.runtime import FloatArray, Policy
+from lowgear.policy.controller import FloatArray
+from lowgear.policy.file import Policy
 
 FLOATS = ctypes.POINTER(ctypes.c_float)
 
@@ -68,7 +69,7 @@ class Library:
 def drive(
     library: Library, policy: Policy, make_env: Callable[[int], BatchEnv], episodes: int, slots: int, seed: int
 ) -> npt.NDArray[np.float64]:
-    """Returns of whole episodes in the real environment, with the starts and the order of `lowgear.evaluate.play`."""
+    """Returns of whole episodes in the real environment, started and ordered as `evaluate.play` does."""
     env = make_env(slots)
     quota = [len(range(slot, episodes, slots)) for slot in range(slots)]
     found: list[list[float]] = [[] for _ in range(slots)]

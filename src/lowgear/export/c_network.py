@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lowgear.export.c_arrays import Layer, Shape, array, layer_arrays
 from lowgear.export.c_maths import tanh_loops, tanh_source
-from lowgear.runtime import Policy, PolicyHeader
+from lowgear.policy.file import Policy, PolicyHeader
 
 HIDDEN = ("first", "second")
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from lowgear.export.c_arrays import array
 from lowgear.export.episode import TOLERANCE, Episode
-from lowgear.runtime import PolicyHeader
+from lowgear.policy.file import PolicyHeader
 
 
 def selftest_source(header: PolicyHeader, name: str, example: Episode) -> str:

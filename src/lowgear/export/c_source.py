@@ -15,7 +15,7 @@ from lowgear.export.c_network import activation_source, columns_source, dense_so
 from lowgear.export.c_selftest import selftest_source
 from lowgear.export.episode import Episode, position
 from lowgear.export.layers import arrange
-from lowgear.runtime import Policy, PolicyHeader
+from lowgear.policy.file import Policy, PolicyHeader
 
 
 def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:

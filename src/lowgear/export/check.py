@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from lowgear import runtime
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 from lowgear.export.episode import TOLERANCE, Episode, bounds
-from lowgear.runtime import FloatArray, Policy
+from lowgear.policy import controller
+from lowgear.policy.controller import FloatArray
+from lowgear.policy.file import Policy
 
 
 class Stepped(NamedTuple):
@@ -91,6 +92,6 @@ def _action(policy: Policy, gear: int, observation: FloatArray) -> FloatArray:
     if not 0 <= gear < len(policy.header.gears):
         return np.full(policy.header.act_dim, np.nan, np.float32)
     number = np.full((1, 1), gear, np.int32)
-    action = runtime.act(policy.weights.gears, observation[None, None], number, policy.header.activation)
+    action = controller.act(policy.weights.gears, observation[None, None], number, policy.header.activation)
     scaled: FloatArray = bounds(policy).scale(action)[0, 0]
     return scaled

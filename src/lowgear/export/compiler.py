@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
 FAST = ("-O3", "-march=native", "-ffp-contract=fast")

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lowgear import runtime
 from lowgear.envs.protocol import BatchEnv
 from lowgear.envs.spaces import ActionBounds
-from lowgear.runtime import BoolArray, FloatArray, IntArray, Policy, PolicyHeader, Shifter
+from lowgear.policy import controller
+from lowgear.policy.controller import BoolArray, FloatArray, IntArray, Shifter
+from lowgear.policy.file import Policy, PolicyHeader
 
 TOLERANCE = 1e-5  # of an action, in halves of its range; and of the master's values, relative, below which they tie
 STEPS_AT_MOST = 10_000  # of an environment that never ends an episode
@@ -39,7 +40,7 @@ def bounds(policy: Policy) -> ActionBounds:
 
 
 def starts(seed: int, slots: int) -> list[int]:
-    """Seeds of the environments, the same that `lowgear.evaluate.play` gives them."""
+    """Seeds of the environments, the same that `lowgear.evaluation.evaluate.play` gives them."""
     return [int(np.random.SeedSequence((seed, slot)).generate_state(1)[0] >> 1) for slot in range(slots)]
 
 
@@ -54,7 +55,7 @@ def record(policy: Policy, make_env: Callable[[int], BatchEnv], episodes: int, s
         for _ in range(STEPS_AT_MOST):
             due, left = shifter.due[0].copy(), _left(shifter)
             margin = pick(policy, shifter, observation)
-            action = runtime.act(policy.weights.gears, observation[None], shifter.gear, policy.header.activation)[0]
+            action = controller.act(policy.weights.gears, observation[None], shifter.gear, policy.header.activation)[0]
             step = env.step(action)
             scaled = bounds(policy).scale(action)
             for e in np.flatnonzero(running):
@@ -84,7 +85,7 @@ def imagine(policy: Policy, episodes: int, seed: int, steps: int = RANDOM_STEPS)
             due, left = bool(shifter.due[0, 0]), int(_left(shifter)[0])
             margin = pick(policy, shifter, observation[None])
             at = observation[None, None]
-            action = runtime.act(policy.weights.gears, at, shifter.gear, policy.header.activation)[0]
+            action = controller.act(policy.weights.gears, at, shifter.gear, policy.header.activation)[0]
             scaled = bounds(policy).scale(action)[0]
             rows.append((observation, due, int(shifter.choice[0, 0]), left, scaled, float(margin[0]), 0.0))
             shifter.release(shifter.advance(np.zeros((1, 1), bool)))
@@ -100,7 +101,7 @@ def pick(policy: Policy, shifter: Shifter, observation: FloatArray) -> npt.NDArr
         shifter.pick(np.full(due.shape, header.forced_gear))
     elif due.any():
         at = None if header.dial is None else np.full(due.shape, position(header), np.float32)
-        found = runtime.values(policy.weights, observation[None], at, header.activation)
+        found = controller.values(policy.weights, observation[None], at, header.activation)
         shifter.pick(found.argmax(axis=-1))
         top = np.sort(found[0].astype(np.float64), axis=-1)
         lead = (top[:, -1] - top[:, -2]) / np.maximum(1.0, np.abs(top[:, -1]))

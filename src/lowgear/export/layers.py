@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lowgear.export.c_arrays import Layer, gear_layers, master_layers
-from lowgear.runtime import Layers, Policy
+from lowgear.policy.controller import Layers
+from lowgear.policy.file import Policy
 
 
 def arrange(policy: Policy, weights: str) -> tuple[list[list[Layer]], list[Layer] | None]:

@@ -7,11 +7,11 @@ from typing import Any
 
 from lowgear.export.check import Stepped, compare, demand
 from lowgear.export.form import Exported, Request
-from lowgear.runtime import FloatArray
+from lowgear.policy.controller import FloatArray
 
 PROGRAM = "controller.py"
 TEXT = '''\
-"""Runs {policy} with lowgear.runtime: NumPy and safetensors, no JAX and no environment.
+"""Runs {policy} with lowgear.policy.controller: NumPy and safetensors, no JAX and no environment.
 
     python controller.py          acts on a few observations of zeros
 """
@@ -20,14 +20,15 @@ from pathlib import Path
 
 import numpy as np
 
-from lowgear import runtime
+from lowgear.policy import controller as runtime
+from lowgear.policy.file import load as load_policy
 
 
 class Controller:
     """One controller: `step(observation)` gives the action and the gear; `reset()` begins a new episode."""
 
     def __init__(self, path, cost_coefficient=None):
-        policy = runtime.load(path)
+        policy = load_policy(path)
         if cost_coefficient is not None:
             policy = policy.at(cost_coefficient)
         self.header, self.weights = policy.header, policy.weights

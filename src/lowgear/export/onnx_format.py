@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 from lowgear.export.check import Stepped, compare, demand
 from lowgear.export.episode import Episode, bounds, position
 from lowgear.export.form import Exported, Request
 from lowgear.export.layers import arrange
-from lowgear.runtime import FloatArray, Policy, act
+from lowgear.policy.controller import FloatArray, act
+from lowgear.policy.file import Policy
 
 CHECKED_STEPS = 100  # of each gear's own model
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
 from lowgear.export.c_arrays import Layer
-from lowgear.runtime import Policy, PolicyHeader, Tariff
+from lowgear.policy.controller import Tariff
+from lowgear.policy.file import Policy, PolicyHeader
 
 try:
     import onnx

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from lowgear import envs, recipes, tasks
+from lowgear import LowgearError, envs
+from lowgear.config import recipes, tasks
 from lowgear.envs.protocol import BatchEnv
-from lowgear.errors import LowgearError
 from lowgear.export.episode import Episode, imagine, record
-from lowgear.runtime import Policy, load
+from lowgear.policy.file import Policy, load
 
 SEED = 0  # of the stored episodes, that of `lowgear evaluate`
 
@@ -68,8 +68,8 @@ def writable(out: Path) -> Path:
 
 
 def _of_run(path: Path, agent: int, best: bool) -> Source:
-    from lowgear.blueprint import make_env
-    from lowgear.checkpoint import RunDirectory
+    from lowgear.config.run_directory import RunDirectory
+    from lowgear.envs import make_env
 
     run = RunDirectory(path)
     config = run.read_config()

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lowgear.errors import LowgearError
-from lowgear.files import write_whole
+from lowgear import LowgearError
+from lowgear.policy.files import write_whole
 from lowgear.report import clouds, curves, frontier, learning, page, profiles, scatter, summary, sweeps, timeline
 from lowgear.report.cast import Role, cast
 from lowgear.report.clouds import Cloud

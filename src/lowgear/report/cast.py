@@ -9,9 +9,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
 
+from lowgear.policy.file import Policy
 from lowgear.report.runs import Run
 from lowgear.report.settings import best, cheapest, score_of
-from lowgear.runtime import Policy
 
 SETTINGS_AT_MOST = 7
 UNEVALUATED = 3  # settings along the dial of a run without an evaluation

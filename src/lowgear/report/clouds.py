@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from lowgear.blueprint import make_env
-from lowgear.evaluate import flops_each, play_policies
+from lowgear.envs import make_env
+from lowgear.evaluation.evaluate import flops_each, play_policies
 from lowgear.report.cast import Role
 from lowgear.report.runs import Run
 from lowgear.report.settings import best, cheapest

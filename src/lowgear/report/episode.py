@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from lowgear.policy.controller import Shifter, act, boltzmann, values
+from lowgear.policy.file import Policy
 from lowgear.report.stage import Picture, Stage
-from lowgear.runtime import Policy, Shifter, act, boltzmann, values
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]

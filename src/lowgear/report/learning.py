@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lowgear.evaluation.statistics import bootstrap, interquartile_mean
 from lowgear.report.looks import place
 from lowgear.report.runs import Line, Run
-from lowgear.statistics import bootstrap, interquartile_mean
 
 SAMPLES = 500
 POINTS_AT_MOST = 60

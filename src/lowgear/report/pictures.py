@@ -10,7 +10,7 @@ from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from lowgear.files import write_whole
+from lowgear.policy.files import write_whole
 
 LAYOUT_DPI = 72  # a pixel is a point
 PNG_DPI = 200

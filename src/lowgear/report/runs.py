@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lowgear.checkpoint import RunDirectory
-from lowgear.config import RunConfig
-from lowgear.errors import LowgearError
+from lowgear import LowgearError
+from lowgear.config.run import RunConfig
+from lowgear.config.run_directory import RunDirectory
+from lowgear.config.tasks import Task, find
+from lowgear.policy.file import Policy, load
 from lowgear.report.settings import Setting, group
-from lowgear.runtime import Policy, load
-from lowgear.tasks import Task, find
 
 Line = dict[str, Any]
 LINE = {"kind": str, "steps": int, "agent": int, "variant": str}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from lowgear.evaluate import NORMAL_95
+from lowgear.evaluation.evaluate import NORMAL_95
 
 
 @dataclass(frozen=True)

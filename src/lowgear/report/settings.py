@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from lowgear.evaluation.statistics import Spread, bootstrap, spread
 from lowgear.report.looks import place
-from lowgear.statistics import Spread, bootstrap, spread
 
 KEEP = 0.95  # of the best return: what "cheapest" must keep
 

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lowgear import envs
+from lowgear import LowgearError, envs
+from lowgear.config.tasks import SOURCES, Task, find
 from lowgear.envs.protocol import BatchEnv
-from lowgear.errors import LowgearError
-from lowgear.runtime import PolicyHeader
-from lowgear.tasks import SOURCES, Task, find
+from lowgear.policy.file import PolicyHeader
 
 Picture = npt.NDArray[np.uint8]
 PIXELS = 256  # width and height of MuJoCo's pictures

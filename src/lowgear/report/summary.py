@@ -5,9 +5,9 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lowgear.config.tasks import Task, paper
 from lowgear.report.runs import Run
 from lowgear.report.settings import Setting, named
-from lowgear.tasks import Task, paper
 
 MISSING = "–"
 COLUMNS = (

@@ -1,8 +1,8 @@
 """The three ablations: without the cost term, with a buffer for each gear, with two large gears."""
 
+from lowgear.config.tasks import Task
 from lowgear.studies import published
 from lowgear.studies.setup import NOTHING, Group, Setup
-from lowgear.tasks import Task
 
 
 def cost_term(setup: Setup, task: Task) -> list[Group]:

@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lowgear.errors import LowgearError
-from lowgear.files import write_whole
-from lowgear.provenance import provenance
+from lowgear import LowgearError
+from lowgear.config.tasks import Task, published_tasks
+from lowgear.policy.files import write_whole
 from lowgear.studies import ablations, distillation, performance, published, sizes, sweeps, table
 from lowgear.studies.lines import Line, overall
 from lowgear.studies.pool import Listeners, Pool
 from lowgear.studies.scoring import Progress
 from lowgear.studies.setup import Group, Setup
-from lowgear.tasks import Task, published_tasks
+from lowgear.training.provenance import provenance
 
 
 @dataclass(frozen=True)

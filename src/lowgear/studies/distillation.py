@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lowgear import cost
 from lowgear.baselines.record import Amount
+from lowgear.config.tasks import Task
+from lowgear.policy import cost
 from lowgear.studies import published
 from lowgear.studies.lines import Line
 from lowgear.studies.setup import NOTHING, Group, Paper, Setup
 from lowgear.studies.students import METHODS, School
-from lowgear.tasks import Task
 
 if TYPE_CHECKING:
     from lowgear.studies.catalogue import Workshop

@@ -9,11 +9,11 @@ from statistics import median
 import jax
 import jax.numpy as jnp
 
-from lowgear.blueprint import make_env
-from lowgear.config import RunConfig
-from lowgear.floor import update_flops
+from lowgear.bench.floor import update_flops
+from lowgear.config.run import RunConfig
+from lowgear.config.tasks import find
+from lowgear.envs import make_env
 from lowgear.studies.pool import Run
-from lowgear.tasks import find
 
 SHARE = 1.0  # of the rate of one product after another: 0.6 (paper, 8/64) to 1.4 (modern) were seen on two cores
 COMPILING_S = 20.0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lowgear import statistics
+from lowgear.evaluation import statistics
 from lowgear.report.settings import Setting
 from lowgear.report.sweeps import Sweep, draw_sweep
 from lowgear.studies.lines import Line

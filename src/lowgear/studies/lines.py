@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from lowgear import statistics
-from lowgear.statistics import Spread
+from lowgear.config.tasks import Task
+from lowgear.evaluation import statistics
+from lowgear.evaluation.statistics import Spread
 from lowgear.studies.setup import NOTHING, Paper
-from lowgear.tasks import Task
 
 
 @dataclass(frozen=True)

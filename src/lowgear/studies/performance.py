@@ -1,8 +1,8 @@
 """Main table and supplement table: small-only, large-only and asymmetric agents, one population for each task."""
 
+from lowgear.config.tasks import Task
 from lowgear.studies import published
 from lowgear.studies.setup import NOTHING, Group, Setup
-from lowgear.tasks import Task
 
 
 def groups(setup: Setup, task: Task) -> list[Group]:

@@ -16,17 +16,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lowgear.blueprint import make_env
-from lowgear.checkpoint import RunDirectory
-from lowgear.config import AgentConfig, RunConfig
-from lowgear.errors import LowgearError
-from lowgear.provenance import provenance
-from lowgear.runtime import Policy, load
+from lowgear import LowgearError
+from lowgear.config.run import AgentConfig, RunConfig
+from lowgear.config.run_directory import RunDirectory
+from lowgear.config.tasks import find
+from lowgear.envs import make_env
+from lowgear.policy.file import Policy, load
 from lowgear.studies.lines import Line, Scored
 from lowgear.studies.scoring import Progress, scores
 from lowgear.studies.setup import Group
-from lowgear.tasks import find
-from lowgear.train import Listener, Training
+from lowgear.training.checkpoint import read_mark
+from lowgear.training.loop import Listener, Training
+from lowgear.training.provenance import provenance
 
 Listeners = Callable[[RunConfig, int], list[Listener]]  # for a run, and the steps it has behind it
 
@@ -43,7 +44,7 @@ class Run(NamedTuple):
         """Environment steps of each agent that need no repeating."""
         if self.finished:
             return self.config.steps
-        mark = self.directory.read_mark()
+        mark = read_mark(self.directory)
         return mark.steps if mark is not None else 0
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from lowgear.config.tasks import Task, paper
 from lowgear.studies.setup import NOTHING, Paper
-from lowgear.tasks import Task, paper
 
 ABLATED = tuple(paper()["ablation_table"]["rows"])  # the six tasks of the main paper
 

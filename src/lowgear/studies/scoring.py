@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lowgear import evaluate
+from lowgear import LowgearError
 from lowgear.envs.protocol import BatchEnv
-from lowgear.errors import LowgearError
-from lowgear.files import write_whole
-from lowgear.runtime import Policy
+from lowgear.evaluation import evaluate
+from lowgear.policy.file import Policy
+from lowgear.policy.files import write_whole
 
 EVALUATION_SEED = 0
 Progress = Callable[[str, int, int], None]  # what, how much of it is done, of how much

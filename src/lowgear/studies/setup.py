@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lowgear.config import RunConfig, resolve
-from lowgear.tasks import Task
+from lowgear.config.run import RunConfig, resolve
+from lowgear.config.tasks import Task
 
 CHECKPOINTS = 4  # of a study's run: so much of it at most is lost when it is killed
 CHECKPOINT_AT_MOST = 40_000  # steps between two

@@ -6,10 +6,10 @@ small is at most a quarter of large and scores about a third of the criterion or
 
 from collections.abc import Sequence
 
+from lowgear.config.tasks import Task
 from lowgear.studies import published
 from lowgear.studies.lines import Line
 from lowgear.studies.setup import NOTHING, Group, Setup
-from lowgear.tasks import Task
 
 CRITERION = 512
 CANDIDATES = (8, 32, 64, 128, 196, 256)

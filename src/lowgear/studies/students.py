@@ -11,20 +11,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lowgear import LowgearError
 from lowgear.baselines import clone, dagger, gail
 from lowgear.baselines.clone import CloneSettings
 from lowgear.baselines.dagger import DaggerSettings
 from lowgear.baselines.demonstrations import Demonstrations
 from lowgear.baselines.gail import GailSettings
 from lowgear.baselines.record import Amount, record
-from lowgear.blueprint import make_env
-from lowgear.config import RunConfig
-from lowgear.errors import LowgearError
-from lowgear.runtime import Policy, load
+from lowgear.config.run import RunConfig
+from lowgear.config.tasks import Task
+from lowgear.envs import make_env
+from lowgear.policy.file import Policy, load
 from lowgear.studies.lines import Line, Scored
 from lowgear.studies.scoring import Progress, scores
 from lowgear.studies.setup import Paper, Setup
-from lowgear.tasks import Task
 
 Step = Callable[[int], None]
 METHODS = ("bc", "dagger", "gail")

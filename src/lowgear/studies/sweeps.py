@@ -1,7 +1,7 @@
 """Score and share of the large gear against the cost coefficient and against the period."""
 
+from lowgear.config.tasks import Task
 from lowgear.studies.setup import Group, Setup
-from lowgear.tasks import Task
 
 COEFFICIENTS = (1 / 30, 1 / 10, 1 / 3, 1.0, 3.0, 10.0)  # times the task's own
 PERIODS = (1, 3, 5, 10, 15, 20)

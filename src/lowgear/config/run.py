@@ -1,0 +1,241 @@
+"""What defines a run: the task, the recipe, the agents. Resolved once, kept in config.json."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from lowgear import LowgearError
+from lowgear.config import recipes
+from lowgear.config.recipes import Recipe
+from lowgear.config.tasks import Task, check_gears
+from lowgear.policy.dial import Dial, span
+
+VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separate-buffers")
+MAX_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """What differs between the agents of a population."""
+
+    variant: str
+    seed: int
+    cost_coefficient: float  # that it pays, or the dial's setting while it is evaluated
+    dial: Dial  # coefficients that it learns; one alone has equal ends
+    discount: float
+    learning_rate: float
+
+    def forced_gear(self, gears: int) -> int | None:
+        """The only gear of small-only and large-only agents, whose master is never asked."""
+        return {"small-only": 0, "large-only": gears - 1}.get(self.variant)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A run, resolved: nothing in it depends on defaults that may change."""
+
+    task: str
+    recipe: Recipe
+    gears: tuple[int, ...]
+    steps: int  # environment steps of each agent
+    agents: tuple[AgentConfig, ...]
+    boltzmann: bool  # how the paper evaluates this task
+    evaluate_every: int  # steps; 0: never while training
+    evaluate_episodes: int
+    checkpoint_every: int  # steps
+    log_every: int  # steps
+
+    @property
+    def critic_units(self) -> tuple[int, ...]:
+        """Hidden width of each gear's critics."""
+        return tuple(self.recipe.critic_units or units for units in self.gears)
+
+    @property
+    def learners(self) -> tuple[int, ...]:
+        """Gears that some agent acts with, then the master's number, unless none asks it: the others need not learn."""
+        forced = {agent.forced_gear(len(self.gears)) for agent in self.agents}
+        if None in forced:
+            return tuple(range(len(self.gears) + 1))
+        return tuple(sorted(gear for gear in forced if gear is not None))
+
+    @property
+    def environments(self) -> int:
+        """Of all agents together."""
+        return len(self.agents) * self.recipe.environments
+
+    @property
+    def capacity(self) -> int:
+        """Steps that each agent's ring holds: a whole number of chunks."""
+        chunk = self.recipe.chunk
+        return min(_whole(self.recipe.replay, chunk), self.steps)
+
+    def to_json(self) -> dict[str, Any]:
+        """As config.json keeps it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> "RunConfig":
+        """Back from config.json."""
+        known = {key: raw[key] for key in cls.__dataclass_fields__}
+        lists = {key: tuple(raw["recipe"][key]) for key in ("periods", "dial_reach")}
+        known["recipe"] = Recipe(**raw["recipe"] | lists)
+        known["gears"] = tuple(raw["gears"])
+        known["agents"] = tuple(AgentConfig(**agent | {"dial": Dial(*agent["dial"])}) for agent in raw["agents"])
+        return cls(**known)
+
+
+def resolve(
+    task: Task,
+    recipe: str = "modern",
+    *,
+    steps: int | None = None,
+    seeds: Sequence[int] = (0,),
+    variants: Sequence[str] = ("asymmetric",),
+    cost_coefficients: Sequence[float] | None = None,
+    discounts: Sequence[float] | None = None,
+    learning_rates: Sequence[float] | None = None,
+    gears: Sequence[int] | None = None,
+    overrides: dict[str, Any] | None = None,
+    evaluate_every: int | None = None,
+    evaluate_episodes: int = 5,
+    checkpoint_every: int = 40_000,
+) -> RunConfig:
+    """A run from what a person asked for, the task's preset and the recipe; every bad value is an error."""
+    overrides = overrides or {}
+    unknown = sorted(overrides.keys() - {field.name for field in fields(Recipe)})
+    if unknown:
+        raise LowgearError(f"the recipe has no setting {unknown[0]!r}: see lowgear.config.recipes.Recipe")
+    overrides = {key: tuple(value) if isinstance(value, list) else value for key, value in overrides.items()}
+    if isinstance(overrides.get("periods"), int | float):
+        overrides["periods"] = (overrides["periods"],)
+    chosen = replace(recipes.find(recipe, task.name), **overrides)
+    if "known_prices" not in overrides and not chosen.can_know_prices:
+        chosen = replace(chosen, known_prices=False)  # a default gives way to what was asked for
+    _check_recipe(chosen)
+    widths = gears or task.gears
+    if widths is None:
+        raise LowgearError(f"{task.name} has no preset widths: give --gears, for example --gears 8,64")
+    if cost_coefficients is None and task.cost_coefficient is None:
+        raise LowgearError(
+            f"{task.name} has no preset cost coefficient: give --cost-coefficients; where a good step earns about 1, "
+            f"{'0.0003,0.1 is a dial' if chosen.dial else '0.001 is a start'}"
+        )
+    steps = task.steps if steps is None else steps
+    if steps < 1:
+        raise LowgearError(f"--steps {steps}: a run needs at least one step")
+    for name, value in (("--evaluate-episodes", evaluate_episodes), ("--checkpoint-every", checkpoint_every)):
+        if value < 1:
+            raise LowgearError(f"{name} {value}: write 1 or more")
+    steps = _whole(steps, chosen.chunk)
+    if evaluate_every is None:
+        evaluate_every = max(steps // 10, 1)
+    return RunConfig(
+        task=task.name,
+        recipe=chosen,
+        gears=check_gears(widths),
+        steps=steps,
+        agents=_agents(chosen, seeds, variants, (cost_coefficients, task.cost_coefficient), discounts, learning_rates),
+        boltzmann=task.boltzmann and chosen.sample_master,
+        evaluate_every=_whole(evaluate_every, chosen.chunk),
+        evaluate_episodes=evaluate_episodes,
+        checkpoint_every=_whole(checkpoint_every, chosen.chunk),
+        log_every=_whole(max(1_000, steps // 500), chosen.chunk),
+    )
+
+
+def _agents(
+    recipe: Recipe,
+    seeds: Sequence[int],
+    variants: Sequence[str],
+    coefficients: tuple[Sequence[float] | None, float | None],
+    discounts: Sequence[float] | None,
+    learning_rates: Sequence[float] | None,
+) -> tuple[AgentConfig, ...]:
+    """Every combination once, with the coefficients that were given or the task's."""
+    for variant in variants:
+        if variant not in VARIANTS:
+            hint = "; two-large is a setting: --gears 64,64" if variant == "two-large" else ""
+            raise LowgearError(f"unknown variant {variant!r}: choose from {', '.join(VARIANTS)}{hint}")
+    for seed in seeds:
+        if not 0 <= seed <= MAX_SEED:
+            raise LowgearError(f"seed {seed} is outside 0 to {MAX_SEED}")
+    for value in coefficients[0] or ():
+        if not 0 <= value < float("inf"):
+            raise LowgearError(f"cost coefficient {value}: write a number of 0 or more")
+    for value in discounts or ():
+        if not 0 <= value < 1:
+            raise LowgearError(f"discount {value}: write a number from 0 to less than 1")
+    for value in learning_rates or ():
+        if not 0 < value < float("inf"):
+            raise LowgearError(f"learning rate {value}: write a number above 0")
+    agents = []
+    for variant in variants:
+        for (setting, dial), discount, rate, seed in itertools.product(
+            _dials(variant, recipe, *coefficients),
+            discounts or (recipe.discount,),
+            learning_rates or (recipe.learning_rate,),
+            seeds,
+        ):
+            agents.append(AgentConfig(variant, seed, setting, dial, discount, rate))
+    agents = list(dict.fromkeys(agents))
+    if not agents:
+        raise LowgearError("a run needs at least one agent: give --seeds and --variants")
+    return tuple(agents)
+
+
+def _dials(
+    variant: str, recipe: Recipe, given: Sequence[float] | None, preset: float | None
+) -> list[tuple[float, Dial]]:
+    """The setting and the dial of each agent of a variant; a coefficient means nothing to one that does not pay."""
+    if variant not in ("asymmetric", "fixed-cost", "separate-buffers"):
+        return [(0.0, Dial(0.0, 0.0))]
+    if not recipe.dial or variant == "fixed-cost":
+        return [(value, Dial(value, value)) for value in given or [preset or 0.0]]
+    dial = span(given or [(preset or 0.0) * reach for reach in recipe.dial_reach])
+    inside = preset is not None and dial.low <= preset <= dial.high
+    return [(preset if inside and preset is not None else dial.middle, dial)]
+
+
+def _check_recipe(recipe: Recipe) -> None:
+    for name in (
+        "batch",
+        "replay",
+        "master_units",
+        "master_batch",
+        "master_replay",
+        "master_copy_every",
+        "noise_hold",
+        "environments",
+        "chunk",
+    ):
+        if getattr(recipe, name) < 1:
+            raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write 1 or more")
+    periods = list(recipe.periods)
+    whole = all(type(period) is int and period >= 1 for period in periods)
+    if not periods or not whole or periods != sorted(set(periods)):
+        raise LowgearError(
+            f"period {','.join(map(str, periods))}: write different whole numbers of 1 or more, shortest first"
+        )
+    if recipe.chunk % recipe.environments:
+        raise LowgearError(
+            f"{recipe.environments} environments cannot share chunks of {recipe.chunk} steps evenly: choose a divisor"
+        )
+    for name in ("hindsight_share", "goal_random_share"):
+        if not 0 <= getattr(recipe, name) <= 1:
+            raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write a number from 0 to 1")
+    reach = recipe.dial_reach
+    if len(reach) != 2 or not 0 < reach[0] <= reach[1] < float("inf"):
+        raise LowgearError(f"dial reach {reach}: write two numbers above 0, the lower first")
+    if recipe.known_prices and not recipe.can_know_prices:
+        raise LowgearError(
+            f"known prices need a dial, discounting by the step and a master's discount below 1, which the recipe "
+            f"{recipe.name} has not: leave them out, or train with --recipe modern"
+        )
+    if recipe.critic_units is not None and recipe.critic_units < 1:
+        raise LowgearError(f"critic units {recipe.critic_units}: write 1 or more")
+
+
+def _whole(steps: int, chunk: int) -> int:
+    """Rounded up to whole chunks."""
+    return -(-steps // chunk) * chunk

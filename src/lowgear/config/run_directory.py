@@ -1,0 +1,71 @@
+"""The run directory.
+
+config.json      everything that defines the run, with versions and the git commit
+metrics.jsonl    one line for each log interval and agent
+checkpoint/      rows as they were collected, the learners' state, and latest.json, which names what is valid
+policies/        agentK.safetensors, the last, and agentK-best.safetensors
+evaluation.json  what `lowgear evaluate` found
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lowgear import LowgearError
+from lowgear.config.run import RunConfig
+from lowgear.policy.file import load as load_policy
+from lowgear.policy.files import write_whole
+
+
+class RunDirectory:
+    """Files of one run."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config = self.path / "config.json"
+        self.metrics = self.path / "metrics.jsonl"
+        self.policies = self.path / "policies"
+        self.evaluation = self.path / "evaluation.json"
+        self.checkpoint = self.path / "checkpoint"
+        self.latest = self.checkpoint / "latest.json"
+
+    def create(self, config: RunConfig, provenance: dict[str, Any]) -> None:
+        """Make a new run's directory; one that exists is never touched."""
+        if self.path.exists():
+            raise LowgearError(
+                f"{self.path} exists: choose another --out, or go on with it by `lowgear train --resume {self.path}`"
+            )
+        try:
+            self.policies.mkdir(parents=True)
+            self.checkpoint.mkdir()
+        except OSError as error:
+            raise LowgearError(f"could not make {self.path}: {error.strerror}") from None
+        write_whole(self.config, json.dumps(config.to_json() | {"provenance": provenance}, indent=2).encode())
+
+    def read_config(self) -> RunConfig:
+        """The run's definition; anything else is an error."""
+        if not self.config.is_file():
+            raise LowgearError(f"{self.path} is not a run: it has no config.json")
+        try:
+            return RunConfig.from_json(json.loads(self.config.read_text(encoding="utf-8")))
+        except (KeyError, TypeError, ValueError) as error:
+            raise LowgearError(
+                f"{self.config} is damaged or of another version of Lowgear ({error!r}): start a new run"
+            ) from None
+
+    def finished(self, config: RunConfig) -> bool:
+        """Whether every agent's last policy has seen all of the run's steps."""
+        paths = [self.policy(agent) for agent in range(len(config.agents))]
+        return all(path.exists() and load_policy(path).header.steps >= config.steps for path in paths)
+
+    def policy(self, agent: int, best: bool = False) -> Path:
+        """Where an agent's policy is kept."""
+        return self.policies / f"agent{agent}{'-best' if best else ''}.safetensors"
+
+    def rows(self, number: int) -> Path:
+        """Rows collected between checkpoint `number` and the next."""
+        return self.checkpoint / f"rows-{number}.bin"
+
+    def state(self, number: int) -> Path:
+        """The learners at checkpoint `number`."""
+        return self.checkpoint / f"state-{number}.safetensors"

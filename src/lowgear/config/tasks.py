@@ -1,0 +1,136 @@
+"""The 16 published tasks with their presets, and how any other environment is named.
+
+A published task goes by the paper's name, in any case (`walker-stand`, `swimmer-v3`). `gym:ID`, `dmc:domain-task` and
+`envpool:ID` name anything else with a Box action space; such a task has no preset, so its gears' widths must be given.
+"""
+
+import difflib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from lowgear import LowgearError
+
+SOURCES = {"envpool": "EnvPool", "gym": "Gymnasium", "dmc": "dm_control"}
+PAPER_STEPS = 2_500_000
+MOUNTAIN_CAR_STEPS = 100_000
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the paper reports for a task: (mean, standard deviation) over five seeds; Fetch scores are success rates."""
+
+    small_only: tuple[float, float]
+    large_only: tuple[float, float]
+    asymmetric: tuple[float, float]
+    large_share: tuple[float, float]  # fraction of steps in the large gear
+    flops_reduction: float  # mean of seeds where printed, else the best seed's
+    random: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """One environment by name, with the paper's preset where it has one."""
+
+    name: str
+    source: str  # a key of SOURCES
+    env_id: str
+    obs_dim: int | None = None  # None until the environment is made
+    act_dim: int | None = None
+    gears: tuple[int, ...] | None = None  # hidden width of each gear, cheapest first
+    cost_coefficient: float | None = None
+    hindsight: bool = False
+    boltzmann: bool = False  # the paper samples the master's softmax when it evaluates this task
+    steps: int = PAPER_STEPS
+    published: Published | None = None
+
+
+@cache
+def paper() -> dict[str, Any]:
+    """Every published figure, as the paper prints it (percentages are 0 to 100)."""
+    text = resources.files("lowgear.config").joinpath("paper.json").read_text(encoding="utf-8")
+    tables: dict[str, Any] = json.loads(text)
+    return tables
+
+
+@cache
+def published_tasks() -> dict[str, Task]:
+    """The 16 tasks by the paper's names, in the paper's order."""
+    return {name: _published_task(name, row) for name, row in paper()["tasks"].items()}
+
+
+def find(name: str) -> Task:
+    """The task called `name`; an unknown name is an error that suggests the nearest ones."""
+    source, colon, env_id = name.partition(":")
+    if colon:
+        return _named_environment(name, source.lower(), env_id)
+    by_lower = {task.lower(): task for task in published_tasks()}
+    if name.lower() in by_lower:
+        return published_tasks()[by_lower[name.lower()]]
+    near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(by_lower[n] for n in near)}?" if near else "`lowgear tasks` lists them;"
+    raise LowgearError(f"unknown task {name!r}: {hint} any other environment is gym:ID, dmc:domain-task or envpool:ID")
+
+
+def parse_gears(text: str) -> tuple[int, ...]:
+    """Widths from `--gears`, for example "8,64"."""
+    try:
+        widths = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise LowgearError(f"--gears {text!r} is not a list of whole numbers; write for example 8,64") from None
+    return check_gears(widths)
+
+
+def check_gears(widths: Sequence[int]) -> tuple[int, ...]:
+    """The widths, if they are two or more, positive, and no later gear is cheaper than an earlier one."""
+    shown = ",".join(str(width) for width in widths)
+    if len(widths) < 2:
+        raise LowgearError(f"gears {shown!r}: at least two widths are needed, cheapest first, for example 8,64")
+    if min(widths) < 1:
+        raise LowgearError(f"gears {shown!r}: every width must be 1 or more, for example 8,64")
+    if list(widths) != sorted(widths):
+        raise LowgearError(f"gears {shown!r}: widths must not decrease; write {','.join(map(str, sorted(widths)))}")
+    return tuple(widths)
+
+
+def _published_task(name: str, row: dict[str, Any]) -> Task:
+    tables = paper()
+    small_only, large_only, _ = tables["size_study"]["rows"][name]
+    if name in tables["ablation_table"]["rows"]:
+        score, share = tables["ablation_table"]["rows"][name]["ours"]
+        reduction = tables["main_table"]["rows"][name][4][0]
+    else:
+        _, _, score, share, (reduction, _), *_ = tables["supplement_table"]["rows"][name]
+    return Task(
+        name=name,
+        source="envpool",
+        env_id=row["env_id"],
+        obs_dim=row["obs_dim"],
+        act_dim=row["act_dim"],
+        gears=(row["small_units"], row["large_units"]),
+        cost_coefficient=row["cost_coefficient"],
+        hindsight=row["hindsight_replay"],
+        boltzmann=row["boltzmann_evaluation"],
+        steps=MOUNTAIN_CAR_STEPS if name.startswith("MountainCar") else PAPER_STEPS,
+        published=Published(
+            small_only=tuple(small_only),
+            large_only=tuple(large_only),
+            asymmetric=tuple(score),
+            large_share=(share[0] / 100, share[1] / 100),
+            flops_reduction=reduction / 100,
+            random=tables["random_scores"]["rows"][name],
+        ),
+    )
+
+
+def _named_environment(name: str, source: str, env_id: str) -> Task:
+    if source not in SOURCES:
+        raise LowgearError(f"unknown source {source!r} in {name!r}: write {', '.join(f'{s}:' for s in SOURCES)}")
+    if not env_id:
+        raise LowgearError(f"{name!r} names no environment: write for example gym:Pendulum-v1")
+    if source == "dmc" and "-" not in env_id:
+        raise LowgearError(f"{name!r} is not dmc:domain-task: write for example dmc:walker-walk")
+    return Task(name=f"{source}:{env_id}", source=source, env_id=env_id)

@@ -1,0 +1,1 @@
+"""Playing many episodes at once, tuning the dial, statistics over seeds."""

@@ -1,0 +1,255 @@
+"""The dial's setting that meets a demand, found with few episodes.
+
+A score is a return, or a success rate where the task tells of success. Along the dial compute gets dearer, so score and
+FLOPs fall: the settings that meet a demand lie on one side of some point. The search brackets that point and halves the
+bracket. A setting is played a batch at a time, only until the interval of its margin over the demand is clear of zero,
+or too narrow to matter; one that keeps a score, and is to be written, plays to the last. All settings meet the same
+starts, so that margins against the agent's own best are differences of pairs, which need far fewer episodes than two
+means.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lowgear.envs.protocol import BatchEnv
+from lowgear.evaluation.evaluate import Played, flops_each, half_width, play_policies
+from lowgear.policy.cost import flops_reduction
+from lowgear.policy.file import Policy
+
+FloatArray = npt.NDArray[np.float64]
+SETTINGS = 33  # along the dial: steps of 1.2 for a dial of 300
+COARSE = 8  # every so many settings are played first
+FINEST = 1 / 8  # of the step between settings, down to which the search goes on before a cliff
+CLOSE = 0.01  # of the demand: a setting that certainly meets it by more may stand before one
+BATCH = 8  # episodes of a setting at a time
+SURE = 1.3  # widens 95% intervals to 99% while searching: few episodes, looked at again and again
+FINE = 0.005  # of the demand: a difference too small to spend episodes on
+
+
+class Demand(NamedTuple):
+    """What a setting must do: keep a share of a score, or spend no more than a share of FLOPs, or than some time."""
+
+    keep_return: float | None = None
+    reference: float | None = None  # the score of which a share is kept; None: the agent's own best
+    max_flops: float | None = None  # of the large gear's
+    max_latency_us: float | None = None  # mean of a step
+
+    @property
+    def caps(self) -> bool:
+        """Whether it is a limit on what is spent."""
+        return self.max_flops is not None or self.max_latency_us is not None
+
+
+@dataclass(frozen=True)
+class Found:
+    """How a search ended: the setting, or None and the nearest miss, with what was measured there."""
+
+    meets: bool
+    cost_coefficient: float
+    demanded: float  # the score to reach, or the FLOPs or microseconds per step to stay within
+    best_score: float  # the best mean along the dial, or the reference's
+    score_mean: float
+    score_ci95: float
+    flops_per_step: float
+    flops_reduction: float
+    flops_reduction_ci95: float
+    latency_us: float | None  # mean of a step, where it was demanded
+    certain: bool  # the 95% interval of the margin is clear of zero
+    episodes: int  # played at this setting
+    episodes_in_all: int
+
+
+class Search:
+    """One agent's search. Ask what it `wants`, `add` what was played, until it wants nothing."""
+
+    def __init__(self, policy: Policy, demand: Demand, episodes_at_most: int) -> None:
+        self.policy, self.demand = policy, demand
+        dial = policy.header.dial
+        assert dial is not None
+        assert policy.turns, "an agent of one coefficient has nothing to tune"
+        settings = dial.settings(SETTINGS)
+        # From settings that are sure to meet the demand, if any does, to settings that are not.
+        self.settings = settings[::-1] if demand.caps else settings
+        self._along = [float(place) for place in range(SETTINGS)]  # where each stands; those added later lie between
+        self._batches = -(-episodes_at_most // BATCH)
+        self._scores: dict[int, list[FloatArray]] = {}
+        self._flops: dict[int, list[FloatArray]] = {}
+        self._latency: dict[int, list[FloatArray]] = {}
+
+    def wants(self) -> list[tuple[int, int]]:
+        """Settings to play next, each with the number of the batch."""
+        if not self._scores:
+            return [(place, 0) for place in range(0, SETTINGS, COARSE)]
+        kept, lost = self._bracket()
+        near = self._scores if kept is None else [place for place in (kept, lost) if place is not None]
+        doubtful = [place for place in near if not self._settled(place)]
+        if self._against_best:
+            doubtful += [place for place in self._scores if self._may_be_best(place)]
+        if doubtful:
+            return sorted({self._lagging(place) for place in doubtful})
+        if kept is None:
+            return []
+        gap = 0.0 if lost is None else self._along[lost] - self._along[kept]
+        if lost is not None and gap > 1:
+            return [((kept + lost) // 2, 0)]
+        if not self.demand.caps and not self._played_out(kept):
+            return [self._lagging(kept)]  # a controller that fails now and then may have been lucky so far
+        return [(self._between(kept, lost), 0)] if lost is not None and gap > FINEST and self._ample(kept) else []
+
+    def add(self, place: int, scores: FloatArray, flops: FloatArray, latency_us: FloatArray | None = None) -> None:
+        """Take over one batch of a setting."""
+        self._scores.setdefault(place, []).append(scores)
+        self._flops.setdefault(place, []).append(flops)
+        if latency_us is not None:
+            self._latency.setdefault(place, []).append(latency_us)
+
+    def found(self) -> Found:
+        """What the search ended with."""
+        kept, _ = self._bracket()
+        place = kept if kept is not None else max(self._scores, key=lambda p: float(self._margin(p).mean()))
+        scores, flops = np.concatenate(self._scores[place]), np.concatenate(self._flops[place])
+        large = self.policy.header.prices.gears[-1]
+        margin = self._margin(place)
+        return Found(
+            meets=kept is not None,
+            cost_coefficient=self.settings[place],
+            demanded=self._demanded(),
+            best_score=self._best_score(),
+            score_mean=float(scores.mean()),
+            score_ci95=half_width(scores),
+            flops_per_step=float(flops.mean()),
+            flops_reduction=flops_reduction(float(flops.mean()), large),
+            flops_reduction_ci95=half_width(flops) / large,
+            latency_us=float(np.concatenate(self._latency[place]).mean()) if self._latency else None,
+            certain=abs(float(margin.mean())) > half_width(margin),
+            episodes=len(scores),
+            episodes_in_all=sum(len(batch) for batches in self._scores.values() for batch in batches),
+        )
+
+    def _bracket(self) -> tuple[int | None, int | None]:
+        """The last played setting that meets the demand, and the played one after it."""
+        played = sorted(self._scores, key=self._along.__getitem__)
+        meets = [place for place in played if self._margin(place).mean() >= 0]
+        if not meets:
+            return None, None
+        kept = meets[-1]
+        return kept, next((place for place in played if self._along[place] > self._along[kept]), None)
+
+    def _between(self, kept: int, lost: int) -> int:
+        """A new setting, midway between two."""
+        self.settings.append(math.sqrt(self.settings[kept] * self.settings[lost]))
+        self._along.append((self._along[kept] + self._along[lost]) / 2)
+        return len(self.settings) - 1
+
+    def _ample(self, place: int) -> bool:
+        """Whether a setting certainly does so much better than demanded that it may stand before a cliff."""
+        margin = self._margin(place)
+        return bool(margin.mean() - half_width(margin) > CLOSE * abs(self._demanded()))
+
+    def _margin(self, place: int) -> FloatArray:
+        """By how much each episode of a setting does better than demanded."""
+        demand = self.demand
+        if demand.caps:
+            spent = self._flops if demand.max_latency_us is None else self._latency
+            return self._demanded() - np.concatenate(spent[place])
+        if demand.reference is not None:
+            return np.concatenate(self._scores[place]) - self._demanded()
+        mine, best = self._beside_best(place)
+        margin: FloatArray = mine - best * _share(demand.keep_return, float(best.mean()))
+        return margin
+
+    def _settled(self, place: int) -> bool:
+        margin = self._margin(place)
+        doubt = SURE * half_width(margin)
+        clear = abs(float(margin.mean())) > doubt or doubt <= FINE * abs(self._demanded())
+        return clear or self._played_out(place)
+
+    def _played_out(self, place: int) -> bool:
+        """Whether no more episodes are left to a setting."""
+        return len(self._margin(place)) >= self._batches * BATCH
+
+    @property
+    def _against_best(self) -> bool:
+        return not self.demand.caps and self.demand.reference is None
+
+    def _beside_best(self, place: int) -> tuple[FloatArray, FloatArray]:
+        """Returns of a setting and of the best one, from the same starts."""
+        best = self._best()
+        common = min(len(self._scores[place]), len(self._scores[best]))
+        mine, its = (np.concatenate(self._scores[p][:common]) for p in (place, best))
+        return mine, its
+
+    def _may_be_best(self, place: int) -> bool:
+        """Whether more episodes may lift a setting so far above the best that the demand rises with it."""
+        mine, best = self._beside_best(place)
+        ahead = mine - best
+        reach = float(ahead.mean()) + SURE * half_width(ahead)
+        return reach > 2 * FINE * abs(float(best.mean())) and len(ahead) < self._batches * BATCH
+
+    def _lagging(self, place: int) -> tuple[int, int]:
+        """The batch that a margin lacks: of the setting itself, or of the best one it is paired with."""
+        if self._against_best:
+            place = min(place, self._best(), key=lambda p: len(self._scores[p]))
+        return place, len(self._scores[place])
+
+    def _best(self) -> int:
+        return max(self._scores, key=lambda place: float(np.concatenate(self._scores[place]).mean()))
+
+    def _best_score(self) -> float:
+        if self.demand.reference is not None:
+            return self.demand.reference
+        return float(np.concatenate(self._scores[self._best()]).mean())
+
+    def _demanded(self) -> float:
+        if self.demand.max_latency_us is not None:
+            return self.demand.max_latency_us
+        if self.demand.max_flops is not None:
+            return self.demand.max_flops * self.policy.header.prices.gears[-1]
+        best = self._best_score()
+        return best * _share(self.demand.keep_return, best)
+
+
+def scores(played: Played) -> FloatArray:
+    """What episodes are judged by, (P, episodes): success where the task tells of it, else the return."""
+    return played.returns if played.success is None else played.success
+
+
+def _share(keep: float | None, best: float) -> float:
+    """The factor on a best return that leaves `keep` of it; where returns are negative, a loss makes them larger."""
+    assert keep is not None
+    return keep if best >= 0 else 2 - keep
+
+
+def search(
+    policies: Sequence[Policy],
+    demand: Demand,
+    make_env: Callable[[int], BatchEnv],
+    master: str,
+    *,
+    seed: int,
+    episodes_at_most: int,
+    latency: Callable[[Played, int], FloatArray] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> list[Found]:
+    """The setting of each policy, all searched side by side.
+
+    `latency` gives the microseconds per step of each of one controller's episodes; a limit on them needs it.
+    """
+    searches = [Search(policy, demand, episodes_at_most) for policy in policies]
+    while True:
+        wanted = [(s, place, batch) for s in searches for place, batch in s.wants()]
+        if not wanted:
+            return [s.found() for s in searches]
+        for batch in sorted({number for _, _, number in wanted}):
+            now = [(s, place) for s, place, number in wanted if number == batch]
+            at = [s.policy.at(s.settings[place]) for s, place in now]
+            starts = int(np.random.SeedSequence((seed, batch)).generate_state(1)[0])
+            played = play_policies(at, make_env, BATCH, master, starts, progress, slots=BATCH)
+            for player, (s, place) in enumerate(now):
+                flops = flops_each(played, player, s.policy.header.prices)
+                s.add(place, scores(played)[player], flops, latency(played, player) if latency else None)

@@ -1,0 +1,1 @@
+"""Pure JAX: networks, SAC, DQN, replay with hindsight, normalised observations, random numbers."""

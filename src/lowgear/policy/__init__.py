@@ -1,0 +1,1 @@
+"""What is deployed, in NumPy alone: the controller, its file, what it costs and its dial. Imports no JAX."""

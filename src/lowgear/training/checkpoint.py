@@ -1,0 +1,179 @@
+"""Checkpoints of a run: written atomically, read back exactly.
+
+Collected rows are appended to a file as they come, so a checkpoint costs what was collected since the one before, not
+the whole ring. The rings are rebuilt from these rows. A file counts only once latest.json names it: a run that is
+killed at any moment is found as its last checkpoint left it.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import IO, Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load as parse_tensors
+from safetensors.numpy import save as pack_tensors
+
+from lowgear import LowgearError
+from lowgear.config.run import RunConfig
+from lowgear.config.run_directory import RunDirectory
+from lowgear.policy.files import write_whole
+
+FORMAT = 1
+Rows = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a run stood when a checkpoint was made."""
+
+    number: int
+    steps: int  # taken by each agent; the last chunk of them is collected but not yet learned from
+    updates: int  # made by each learner
+    metrics_bytes: int  # length of metrics.jsonl
+    best: list[float]  # each agent's best score while training
+    segments: list[list[int]]  # (checkpoint number, steps) of each file of rows that is still needed
+    format: int = FORMAT
+
+
+class Checkpoints:
+    """Writes a run's checkpoints: rows as they come, the rest in the background."""
+
+    def __init__(self, directory: RunDirectory, config: RunConfig, mark: Mark | None = None) -> None:
+        self._directory, self._capacity = directory, config.capacity + config.recipe.chunk
+        self._population = len(config.agents)
+        self._number = mark.number if mark else 0
+        self._segments = [list(segment) for segment in mark.segments] if mark else []
+        self._steps = 0
+        self._file: IO[bytes] | None = None
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._writing: Future[None] | None = None
+        self._remove_unnamed(mark)
+
+    @property
+    def number(self) -> int:
+        """Checkpoints so far."""
+        return self._number
+
+    def append(self, chunk: Rows) -> None:
+        """Write down a chunk (P, K, width)."""
+        try:
+            if self._file is None:
+                self._file = self._directory.rows(self._number).open("wb")
+            self._file.write(chunk.tobytes())
+        except OSError as error:
+            raise _full(self._directory, error) from None
+        self._steps += chunk.shape[1]
+
+    def commit(self, steps: int, updates: int, metrics_bytes: int, best: list[float], state: Any) -> None:
+        """Make what was appended since the last checkpoint, and the learners' `state`, the new checkpoint."""
+        self.wait()
+        self._segments.append([self._number, self._steps])
+        while sum(count for _, count in self._segments[1:]) >= self._capacity:
+            self._segments.pop(0)
+        self._number += 1
+        file, self._file, self._steps = self._file, None, 0
+        mark = Mark(self._number, steps, updates, metrics_bytes, best, [list(s) for s in self._segments])
+        self._writing = self._pool.submit(self._write, mark, file, state)
+
+    def wait(self) -> None:
+        """Until the checkpoint under way is on disk; raises what went wrong with it."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
+
+    def close(self) -> None:
+        """Finish what is under way."""
+        try:
+            self.wait()
+        finally:
+            self._pool.shutdown()
+            if self._file is not None:
+                with contextlib.suppress(OSError):  # no checkpoint names this file
+                    self._file.close()
+
+    def _write(self, mark: Mark, file: IO[bytes] | None, state: Any) -> None:
+        try:
+            if file is not None:
+                with file:
+                    file.flush()
+                    os.fsync(file.fileno())
+        except OSError as error:
+            raise _full(self._directory, error) from None
+        write_whole(self._directory.state(mark.number), pack_tensors(_flatten(state)))
+        write_whole(self._directory.latest, json.dumps(asdict(mark)).encode())
+        self._remove_unnamed(mark)
+
+    def _remove_unnamed(self, mark: Mark | None) -> None:
+        """Delete what latest.json does not name, except rows being collected right now."""
+        named = {self._directory.rows(self._number)} if self._file is not None else set()
+        if mark is not None:
+            named |= {self._directory.rows(number) for number, _ in mark.segments}
+            named |= {self._directory.state(mark.number), self._directory.latest}
+            named.add(self._directory.rows(mark.number))  # may be opened while this runs
+        for path in self._directory.checkpoint.iterdir():
+            if path not in named:
+                path.unlink()
+
+
+def read_mark(directory: RunDirectory) -> Mark | None:
+    """The last checkpoint's, or None before the first."""
+    if not directory.latest.is_file():
+        return None
+    try:
+        raw = json.loads(directory.latest.read_text(encoding="utf-8"))
+        if raw["format"] != FORMAT:
+            raise LowgearError(f"{directory.latest} has format {raw['format']}; this version reads {FORMAT}")
+        return Mark(**raw)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LowgearError(f"{directory.latest} is damaged ({error!r}): start a new run") from None
+
+
+def read_state(directory: RunDirectory, mark: Mark, like: Any) -> Any:
+    """The learners of a checkpoint, in the shape of `like`; a mismatch is an error."""
+    path = directory.state(mark.number)
+    try:
+        tensors = parse_tensors(path.read_bytes())
+    except (OSError, SafetensorError, ValueError) as error:
+        raise LowgearError(f"{path} is damaged ({error}): start a new run") from None
+    expected = _flatten(like)
+    for name in sorted(expected.keys() | tensors.keys()):
+        have, want = tensors.get(name), expected.get(name)
+        if have is None or want is None or have.shape != want.shape or have.dtype != want.dtype:
+            raise LowgearError(f"{path} does not fit this run ({name}): it is of another task or version of Lowgear")
+    leaves, tree = jax.tree.flatten(like)
+    return jax.tree.unflatten(tree, [tensors[name] for name in _names(like)]) if leaves else like
+
+
+def read_rows(directory: RunDirectory, mark: Mark, population: int, chunk: int, width: int) -> Iterator[Rows]:
+    """Every chunk (P, K, width) that a checkpoint still needs, oldest first."""
+    count = population * chunk * width
+    for number, steps in mark.segments:
+        path = directory.rows(number)
+        size = path.stat().st_size if path.is_file() else 0
+        if size != steps * population * width * 4:
+            raise LowgearError(f"{path} has {size} bytes instead of {steps * population * width * 4}: start a new run")
+        with path.open("rb") as file:
+            for _ in range(steps // chunk):
+                yield np.fromfile(file, np.float32, count).reshape(population, chunk, width)
+
+
+def _flatten(state: Any) -> dict[str, npt.NDArray[Any]]:
+    return dict(zip(_names(state), (np.asarray(leaf) for leaf in jax.tree.leaves(state)), strict=True))
+
+
+def _names(state: Any) -> list[str]:
+    return [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(state)[0]]
+
+
+def _full(directory: RunDirectory, error: OSError) -> LowgearError:
+    return LowgearError(
+        f"could not write to {directory.checkpoint}: {error.strerror}; the last checkpoint is whole: "
+        f"make room, then `lowgear train --resume {directory.path}`"
+    )

@@ -1,0 +1,146 @@
+"""The search on controllers whose return and FLOPs along the dial are known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lowgear.evaluation.tune import BATCH, SETTINGS, Demand, Search
+from lowgear.policy.controller import take
+from lowgear.policy.dial import Dial
+from lowgear.policy.file import Policy
+from tests.policy.test_controller import HEADER, random_weights
+
+DIAL = Dial(0.001, 1.0)
+LARGE = HEADER.prices.gears[-1]
+
+
+def controller():
+    header = replace(HEADER, dial=DIAL, cost_coefficient=DIAL.middle, forced_gear=None)
+    return Policy(header, take(random_weights(header=header), 0))
+
+
+def run(demand, returns, flops, episodes=64, noise=0.0, paired_noise=0.0, seed=0):
+    """Search with return and FLOPs given as functions of the position; starts vary by `paired_noise` for all alike."""
+    search = Search(controller(), demand, episodes)
+    rounds = 0
+    while wanted := search.wants():
+        rounds += 1
+        assert rounds < 200, "the search does not end"
+        for place, batch in wanted:
+            position = DIAL.position(search.settings[place])
+            starts = np.random.default_rng((seed, batch)).normal(size=BATCH) * paired_noise
+            own = np.random.default_rng((seed, place, batch, 1)).normal(size=BATCH) * noise
+            search.add(place, returns(position) + starts + own, np.full(BATCH, flops(position)))
+    return search.found()
+
+
+def falling(position):
+    """From 1000 at the low end to 800 at the high one."""
+    return 900 - 100 * position
+
+
+def cheaper(position):
+    """From the large gear's FLOPs to a fifth of them."""
+    return LARGE * (0.6 - 0.4 * position)
+
+
+def test_the_cheapest_setting_that_keeps_the_share():
+    found = run(Demand(keep_return=0.949), falling, cheaper)
+    # 950 is at position -0.5, one of the settings; the next one returns 943.75.
+    assert found.meets
+    assert found.certain
+    assert found.score_mean == pytest.approx(950)
+    assert found.cost_coefficient == pytest.approx(DIAL.settings(SETTINGS)[8])
+    assert found.best_score == pytest.approx(1000)
+    assert found.flops_reduction == pytest.approx(0.2)
+    # Five coarse settings and three or four halvings, a batch each: noise-free pairs settle at once. The one that is
+    # found, and the best it is paired with, are played to the limit of eight batches.
+    assert found.episodes == 64
+    assert found.episodes_in_all <= (9 + 2 * 7) * BATCH
+
+
+def test_a_reference_sets_the_bar():
+    found = run(Demand(keep_return=0.9, reference=1000.0), falling, cheaper)
+    assert found.score_mean == pytest.approx(900)
+    assert found.demanded == pytest.approx(900)
+
+
+def test_negative_returns_may_grow_by_the_share():
+    found = run(Demand(keep_return=0.9), lambda position: falling(position) - 1100, cheaper)
+    # From -100 to -300: nine tenths of -100 means -110.
+    assert found.demanded == pytest.approx(-110)
+    assert -110 <= found.score_mean <= -110 + 200 / (SETTINGS - 1)
+
+
+def test_the_best_setting_within_the_flops():
+    found = run(Demand(max_flops=0.5), falling, cheaper)
+    # Half of the large gear's FLOPs is at position 0.25, one of the settings.
+    assert found.meets
+    assert found.flops_reduction == pytest.approx(0.5)
+    assert found.score_mean == pytest.approx(875)
+
+
+def test_a_whole_dial_that_meets_gives_its_cheap_end():
+    found = run(Demand(keep_return=0.5), falling, cheaper)
+    assert found.cost_coefficient == DIAL.high
+    assert found.episodes_in_all == (5 + 2 * 7) * BATCH
+    assert run(Demand(max_flops=1.5), falling, cheaper).cost_coefficient == DIAL.low
+
+
+@pytest.mark.parametrize("demand", [Demand(keep_return=0.9, reference=2000.0), Demand(max_flops=0.1)])
+def test_where_none_meets_the_nearest_is_named(demand):
+    found = run(demand, falling, cheaper)
+    assert not found.meets
+    assert found.cost_coefficient == (DIAL.low if demand.max_flops is None else DIAL.high)
+
+
+@pytest.mark.parametrize(
+    ("keep", "more"),
+    [(0.94, 4), (0.96, 4), (0.95, 8)],  # at 0.95 a setting ties: it plays to the limit, and so may the one before it
+)
+def test_starts_that_all_settings_share_cost_few_episodes(keep, more):
+    calm = run(Demand(keep_return=keep), falling, cheaper)
+    shared = run(Demand(keep_return=keep), falling, cheaper, paired_noise=100.0)
+    own = run(Demand(keep_return=keep), falling, cheaper, noise=100.0)
+    assert shared.episodes_in_all <= calm.episodes_in_all + more * BATCH
+    assert own.episodes_in_all > shared.episodes_in_all
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_moves_the_answer_by_little_and_the_limit_holds(seed):
+    found = run(Demand(keep_return=0.95), falling, cheaper, noise=60.0, seed=seed)
+    assert abs(falling(DIAL.position(found.cost_coefficient)) - 950) < 20  # two points of the best
+    assert found.episodes <= 64
+
+
+def test_before_a_cliff_the_search_goes_on_between_settings():
+    cliff = DIAL.position(DIAL.settings(257)[101])  # between two of the settings, five eighths after the first
+    found = run(Demand(keep_return=0.95), lambda position: 1000.0 if position < cliff else 500.0, cheaper)
+    assert found.cost_coefficient == pytest.approx(DIAL.settings(257)[100])
+
+
+def test_a_close_call_is_said_to_be_one():
+    swings = np.tile([100.0, -100.0], BATCH // 2)
+    flat = run(Demand(keep_return=1.0, reference=1000.0), lambda _: 1000.0 + swings, cheaper, episodes=16)
+    assert not flat.certain
+    assert flat.episodes <= 16
+
+
+def test_a_setting_that_fails_now_and_then_is_found_out():
+    """At the dial's middle and beyond, one episode in twenty-four loses everything, none of the first eight."""
+    search = Search(controller(), Demand(keep_return=0.97), 64)
+    played = 0
+    while wanted := search.wants():
+        for place, batch in wanted:
+            position = DIAL.position(search.settings[place])
+            scores = np.full(BATCH, 1000.0 - position)
+            if position >= 0 and batch % 3 == 2:
+                scores[3] = 0.0
+            search.add(place, scores, np.full(BATCH, cheaper(position)))
+            played += BATCH
+    found = search.found()
+    assert found.meets
+    assert DIAL.settings(SETTINGS)[0] < found.cost_coefficient < DIAL.middle
+    assert found.episodes == 64
+    assert played == found.episodes_in_all

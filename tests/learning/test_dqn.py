@@ -1,0 +1,192 @@
+"""The master's learner: targets by hand, the target copy, and a probe whose values are known."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lowgear.learning import dqn
+from lowgear.learning.dqn import DqnSettings, DqnState, Picks, Priced
+from lowgear.learning.networks import Layer, mlp
+
+SETTINGS = DqnSettings("tanh", 3)
+update = jax.jit(dqn.update, static_argnames="settings")
+squared_error = jax.jit(dqn.squared_error, static_argnames="activation")
+gradient = jax.jit(jax.grad(dqn.squared_error, has_aux=True), static_argnames="activation")
+
+
+def table(values) -> tuple[Layer, ...]:
+    """A network whose values for the one-hot observation of state s are `values[s]`."""
+    values = jnp.asarray(values, jnp.float32)
+    eye = jnp.eye(len(values), dtype=jnp.float32)
+    zero = jnp.zeros(len(values), jnp.float32)
+    return (Layer(eye, zero), Layer(eye, zero), Layer(values, jnp.zeros(values.shape[1], jnp.float32)))
+
+
+def one_hot(states) -> jax.Array:
+    return jax.nn.one_hot(jnp.asarray(states), 2, dtype=jnp.float32)
+
+
+def random_batch(seed: int = 0, size: int = 8) -> Picks:
+    rng = np.random.default_rng(seed)
+    return Picks(
+        observation=jnp.asarray(rng.normal(size=(size, 4)), jnp.float32),
+        choice=jnp.asarray(rng.integers(0, 3, size), jnp.int32),
+        reward=jnp.asarray(rng.normal(size=size), jnp.float32),
+        discount=jnp.asarray(rng.choice([0.0, 0.9], size), jnp.float32),
+        next_observation=jnp.asarray(rng.normal(size=(size, 4)), jnp.float32),
+    )
+
+
+def test_online_network_picks_and_target_network_values() -> None:
+    params, target = table([[1, 2], [4, 3]]), table([[10, 5], [7, 20]])
+    batch = Picks(
+        observation=one_hot([0, 1, 0, 1]),
+        choice=jnp.array([0, 1, 1, 0], jnp.int32),
+        reward=jnp.array([0.5, -1.0, 2.0, 0.0], jnp.float32),
+        discount=jnp.array([0.9, 0.5, 0.0, 0.9], jnp.float32),
+        next_observation=one_hot([1, 0, 1, 1]),
+    )
+    with jax.numpy_dtype_promotion("strict"):
+        loss, value = squared_error(params, target, batch, "relu")
+    # Online prefers 1 in state 0 and 0 in state 1; the target values these at 5 and 7, its own best at 10 and 20.
+    goals = np.array([0.5 + 0.9 * 7, -1 + 0.5 * 5, 2.0, 0.9 * 7])
+    assert loss == pytest.approx(np.mean((np.array([1, 3, 2, 4]) - goals) ** 2), rel=1e-6)
+    assert value == pytest.approx(2.5)
+
+
+# The level of state s at position p is `table[s] + p · table[2]`. Each pick is paid at a price of its own.
+PRICED = Priced(table([[1, 2], [4, 3]]), table([[0.5], [-1], [2]]))
+PRICED_TARGET = Priced(table([[10, 5], [7, 20]]), table([[1], [3], [-2]]))
+PAID = Picks(
+    observation=jnp.array([[1, 0, 0.5], [0, 1, 1]], jnp.float32),
+    choice=jnp.array([1, 0], jnp.int32),
+    reward=jnp.array([0.5, -1.0], jnp.float32),
+    discount=jnp.array([0.9, 0.5], jnp.float32),
+    next_observation=jnp.array([[0, 1, 0.5], [1, 0, 1]], jnp.float32),
+    charge=jnp.array([[2, 0.25], [3, 0]], jnp.float32),
+)
+VALUES = np.array([2 + (0.5 + 0.5 * 2) - 0.25, 4 + (-1 + 1 * 2) - 3])
+# Next, online prefers 1 (2.75 to 2, for what 0 is charged), then 1 (2 to -2); the target has a level of its own.
+GOALS = np.array([0.5 + 0.9 * (20 + (3 - 0.5 * 2) - 0.25), -1 + 0.5 * (5 + (1 - 1 * 2) - 0)])
+
+
+def test_where_prices_are_known_a_value_is_earnings_and_level_less_the_charge() -> None:
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        loss, value = squared_error(PRICED, PRICED_TARGET, PAID, "relu")
+    assert loss == pytest.approx(np.mean((VALUES - GOALS) ** 2), rel=1e-6)
+    assert value == pytest.approx(VALUES.mean())
+
+
+def test_the_level_learns_and_has_no_say_in_what_is_best() -> None:
+    grad, _ = gradient(PRICED, PRICED_TARGET, PAID, "relu")
+    error = VALUES - GOALS  # the derivative of the mean of two squares
+    np.testing.assert_allclose(grad.earnings[-1].weight, [[0, error[0]], [error[1], 0]], rtol=1e-5)
+    np.testing.assert_allclose(grad.level[-1].weight[:, 0], [error[0], error[1], 0.5 * error[0] + error[1]], rtol=1e-5)
+    # Any other level moves the values by itself, and leaves the goals, so the picks in them, where they were.
+    other = PRICED._replace(level=table([[100], [-50], [7]]))
+    moved = VALUES + np.array([100 + 0.5 * 7, -50 + 7]) - np.array([0.5 + 0.5 * 2, -1 + 2])
+    loss, _ = squared_error(other, PRICED_TARGET, PAID, "relu")
+    assert loss == pytest.approx(np.mean((moved - GOALS) ** 2), rel=1e-6)
+
+
+def test_a_master_that_knows_prices_learns_from_nothing_else() -> None:
+    with pytest.raises(AssertionError, match="knows its prices"):
+        dqn.squared_error(PRICED, PRICED_TARGET, PAID._replace(charge=None), "relu")
+
+
+def test_what_is_deployed_are_the_earnings_which_see_no_position() -> None:
+    priced, plain = (dqn.init(jax.random.key(0), 4, 3, 5, known).params for known in (True, False))
+    assert isinstance(priced, Priced)
+    assert [layer.weight.shape for layer in priced.earnings] == [(3, 5), (5, 5), (5, 3)]
+    units = dqn.LEVEL_UNITS
+    assert [layer.weight.shape for layer in priced.level] == [(4, units), (units, units), (units, 1)]
+    assert dqn.acting(priced) is priced.earnings
+    assert dqn.acting(plain) is plain
+    assert [layer.weight.shape for layer in plain] == [(4, 5), (5, 5), (5, 3)]
+
+
+def test_gradient_is_that_of_the_chosen_values_alone() -> None:
+    state, batch = dqn.init(jax.random.key(0), 4, 3, 5), random_batch()
+    target = jax.tree.map(lambda x: x + 0.1, state.params)
+    goal = batch.reward + batch.discount * jnp.take_along_axis(
+        mlp(target, batch.next_observation, "tanh"),
+        mlp(state.params, batch.next_observation, "tanh").argmax(axis=-1, keepdims=True),
+        axis=-1,
+    ).squeeze(-1)
+
+    def plain(params):
+        values = mlp(params, batch.observation, "tanh")
+        return jnp.mean((values[jnp.arange(8), batch.choice] - goal) ** 2)
+
+    found = gradient(state.params, target, batch, "tanh")[0]
+    jax.tree.map(
+        partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), found, jax.jit(jax.grad(plain))(state.params)
+    )
+
+
+def test_what_follows_a_real_end_does_not_matter() -> None:
+    state, batch = dqn.init(jax.random.key(0), 4, 3, 5), random_batch()
+    moved = batch._replace(next_observation=jnp.where(batch.discount[:, None] == 0, 9.0, batch.next_observation))
+    assert not np.array_equal(moved.next_observation, batch.next_observation)
+    losses = [squared_error(state.params, state.target, b, "tanh")[0] for b in (batch, moved)]
+    assert losses[0] == losses[1]
+
+
+def test_first_adam_step_has_the_size_of_the_learning_rate() -> None:
+    state, batch, rate = dqn.init(jax.random.key(0), 4, 3, 5), random_batch(), jnp.float32(1e-3)
+    new_state, _ = update(state, batch, rate, SETTINGS)
+    grads = gradient(state.params, state.target, batch, "tanh")[0]
+    for new, old, grad in zip(*map(jax.tree.leaves, (new_state.params, state.params, grads)), strict=True):
+        felt = np.abs(grad) > 1e-4
+        assert felt.any()
+        np.testing.assert_allclose((new - old)[felt], -rate * np.sign(grad)[felt], rtol=2e-3)
+
+
+@pytest.mark.parametrize("priced", [False, True], ids=["learned", "known"])
+def test_target_is_copied_exactly_when_due_and_not_between(priced: bool) -> None:
+    state, batch = dqn.init(jax.random.key(0), 4, 3, 5, priced), random_batch()
+    if priced:
+        batch = batch._replace(charge=jnp.ones((8, 3)))
+    jax.tree.map(np.testing.assert_array_equal, state.params, state.target)
+    for count in range(1, 8):
+        old_target = state.target
+        state, _ = update(state, batch, jnp.float32(1e-3), SETTINGS)
+        assert state.updates == count
+        jax.tree.map(np.testing.assert_array_equal, state.target, state.params if count % 3 == 0 else old_target)
+        for new, old in zip(jax.tree.leaves(state.params), jax.tree.leaves(old_target), strict=True):
+            assert not np.array_equal(new, old)
+
+
+def test_loss_promotes_no_rank() -> None:
+    params, target = table([[1, 2], [4, 3]]), table([[10, 5], [7, 20]])
+    batch = Picks(one_hot([0, 1]), jnp.zeros(2, jnp.int32), jnp.ones(2), jnp.ones(2), one_hot([1, 0]))
+    with jax.numpy_rank_promotion("raise"):
+        loss, value = squared_error(params, target, batch, "relu")
+    assert loss.shape == value.shape == ()
+
+
+# In 0, choice 0 leads to 1 for nothing and choice 1 ends with 0.5. In 1, choice 0 ends with 1 and choice 1 with 0.
+TWO_STATES = Picks(
+    observation=one_hot([0, 0, 1, 1]),
+    choice=jnp.array([0, 1, 0, 1], jnp.int32),
+    reward=jnp.array([0, 0.5, 1, 0], jnp.float32),
+    discount=jnp.array([0.9, 0, 0, 0], jnp.float32),
+    next_observation=one_hot([1, 0, 0, 0]),
+)
+
+
+def test_probe_two_states() -> None:
+    settings = DqnSettings("tanh", 20)
+
+    @jax.jit
+    def train(state: DqnState) -> DqnState:
+        def body(state: DqnState, _: None) -> tuple[DqnState, None]:
+            return dqn.update(state, TWO_STATES, jnp.float32(1e-2), settings)[0], None
+
+        return jax.lax.scan(body, state, length=400)[0]
+
+    state = train(dqn.init(jax.random.key(0), 2, 2, 8))
+    np.testing.assert_allclose(mlp(state.params, one_hot([0, 1]), "tanh"), [[0.9, 0.5], [1, 0]], atol=0.02)

@@ -1,0 +1,139 @@
+"""FLOPs against every figure that the paper prints."""
+
+from typing import Any
+
+import pytest
+
+from lowgear.config.tasks import paper, published_tasks
+from lowgear.policy import cost
+
+# Reductions that do not follow from the share of large beside them, by the accounting of the other 23.
+EXCEPTIONS = {
+    ("FetchPickAndPlace-v1", "best"),  # 46.5% gives 45.7%; printed 46.4% needs 45.7% of large
+    ("fish-swim", "mean"),  # 50.2% gives 49.0%; printed 51.0% needs 48.2% of large
+    ("BipedalWalker-v3", "best"),  # 67.6% gives 29.1%; printed 29.8% needs 66.9% of large
+}
+
+
+def rows() -> list[tuple[str, dict[str, Any]]]:
+    return list(paper()["tasks"].items())
+
+
+@pytest.mark.parametrize(("name", "row"), rows())
+def test_published_flops_and_cost_ratios(name: str, row: dict[str, Any]) -> None:
+    sizes = row["obs_dim"], row["act_dim"]
+    assert cost.policy_flops(*sizes, row["small_units"]) == row["flops_small"], name
+    assert cost.policy_flops(*sizes, row["large_units"]) == row["flops_large"], name
+    costs = cost.gear_costs(*sizes, (row["small_units"], row["large_units"]))
+    assert costs[0] == 1.0
+    assert round(costs[1], 1) == row["cost_large"], name
+
+
+def test_large_flops_as_the_main_paper_prints_them() -> None:
+    printed = {
+        "MountainCarContinuous-v0": 8_707,
+        "Swimmer-v3": 137_219,
+        "Ant-v3": 196_099,
+        "FetchPickAndPlace-v1": 42_755,
+        "walker-stand": 12_803,
+        "finger-spin": 9_859,
+    }
+    for name, flops in printed.items():
+        task = published_tasks()[name]
+        assert task.obs_dim is not None
+        assert task.act_dim is not None
+        assert task.gears is not None
+        assert cost.policy_flops(task.obs_dim, task.act_dim, task.gears[-1]) == flops
+        assert paper()["distillation_table"]["rows"][name]["flops_large"] == flops
+
+
+@pytest.mark.parametrize(("name", "row"), list(paper()["distillation_table"]["rows"].items()))
+def test_fit_widths_cost_what_the_paper_says(name: str, row: dict[str, Any]) -> None:
+    task = published_tasks()[name]
+    assert task.obs_dim is not None
+    assert task.act_dim is not None
+    assert cost.policy_flops(task.obs_dim, task.act_dim, row["fit_units"]) == row["flops_fit"]
+
+
+def published_reductions() -> list[tuple[str, str, float, float]]:
+    """(task, best or mean of seeds, share of large, reduction), in fractions."""
+    found = []
+    for name, (_, _, _, share, reduction) in paper()["main_table"]["rows"].items():
+        found.append((name, "best", share[0] / 100, reduction[0] / 100))
+    for name, row in paper()["supplement_table"]["rows"].items():
+        found.append((name, "mean", row[3][0] / 100, row[4][0] / 100))
+        found.append((name, "best", row[6] / 100, row[7] / 100))
+    return found
+
+
+def reduction_of(name: str, share: float) -> float:
+    task = published_tasks()[name]
+    assert task.obs_dim is not None
+    assert task.act_dim is not None
+    assert task.gears is not None
+    return cost.paper_flops_reduction(task.obs_dim, task.act_dim, task.gears, share)
+
+
+def test_published_reductions_within_two_tenths_of_a_point() -> None:
+    reductions = published_reductions()
+    assert len(reductions) == 26
+    far = {
+        (name, which) for name, which, share, printed in reductions if abs(reduction_of(name, share) - printed) > 0.002
+    }
+    assert far == EXCEPTIONS
+
+
+def test_master_is_charged_for_its_products() -> None:
+    assert cost.master_flops(obs_dim=24, choices=2, units=32) == 2 * (24 * 32 + 32 * 32 + 32 * 2) == 3_712
+    assert cost.master_flops(24, 2, 32) / 5 == pytest.approx(742.4)  # design.md: 743 a step on walker-stand
+
+
+def test_prices_by_hand() -> None:
+    plain = cost.prices(obs_dim=3, act_dim=2, gears=(4, 8), master_units=5)
+    gears = (2 * (3 * 4 + 4 * 4 + 2 * 4 * 2) + 3, 2 * (3 * 8 + 8 * 8 + 2 * 8 * 2) + 3)
+    assert plain == (gears, 2 * (3 * 5 + 5 * 5 + 5 * 2)) == ((91, 243), 100)
+    assert plain.gear_costs == (1.0, 243 / 91) == cost.gear_costs(3, 2, (4, 8))
+    assert plain.pick_cost == 100 / 91
+
+
+@pytest.mark.parametrize(
+    ("durations", "sees_position", "pick"),
+    [
+        (1, True, 2 * (4 * 5 + 5 * 5 + 5 * 2)),  # a dial's position is one more input
+        (3, False, 2 * (3 * 5 + 5 * 5 + 5 * 6)),  # every gear for every duration is one more value
+        (3, True, 2 * (4 * 5 + 5 * 5 + 5 * 6)),
+    ],
+)
+def test_what_the_master_sees_and_durations_make_the_pick_dearer_and_no_gear(
+    durations: int, sees_position: bool, pick: int
+) -> None:
+    found = cost.prices(3, 2, (4, 8), 5, durations, sees_position)
+    assert found.pick == pick
+    assert found.gears == (91, 243)
+    assert found.pick_cost == pick / 91
+
+
+def test_three_gears_are_priced_against_the_cheapest() -> None:
+    found = cost.prices(3, 2, (4, 4, 8), 5, durations=2)
+    assert found.gear_costs == (1.0, 1.0, 243 / 91)
+    assert found.pick == 2 * (3 * 5 + 5 * 5 + 5 * 6)
+
+
+def test_episode_flops_by_hand() -> None:
+    flops = cost.episode_flops(gear_flops=(100, 1000), gear_share=(0.75, 0.25), master_flops=50, picks=4, steps=20)
+    assert flops == 20 * (75 + 250) + 4 * 50
+    assert cost.flops_reduction(flops, reference_flops=20 * 1000) == pytest.approx(1 - 6700 / 20000)
+    assert cost.flops_reduction(120, 100) == pytest.approx(-0.2)
+
+
+def test_gear_shares_must_match_the_gears() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        cost.episode_flops((1, 2), (1.0,), 0, 0, 1)
+
+
+def test_the_tariff_by_hand() -> None:
+    # Two gears for one or two steps. Once: 1.5, 3.5, 2 and 5; for ever, the small gear for two steps is cheapest: 8/3.
+    found = cost.tariff((1, 3), 0.5, (1, 2), 0.5)
+    assert found == pytest.approx((1 / 6, 13 / 6, 0, 3))
+    assert cost.tariff((1, 3), 0.0, (1, 2), 0.5) == pytest.approx((0, 2, 0, 3))  # picks are free: equal durations tie
+    assert cost.tariff((1, 1), 2.0, (4,), 0.9) == (0, 0)

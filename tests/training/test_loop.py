@@ -1,0 +1,308 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from lowgear import LowgearError, envs
+from lowgear.config.run import resolve
+from lowgear.config.run_directory import RunDirectory
+from lowgear.config.tasks import Task, find
+from lowgear.policy.dial import Dial
+from lowgear.policy.file import load
+from lowgear.training.loop import Training
+from tests.fixtures.probes import Counting, Valley
+
+TASK = find("cartpole-swingup")
+SMALL = {"batch": 16, "critic_units": 8, "random_steps": 64, "chunk": 32, "master_batch": 8}
+
+
+def make(config, directory=None):
+    return Training(config, envs.make(TASK, len(config.agents)), lambda n: envs.make(TASK, n), directory)
+
+
+def small_config(recipe="paper", **options):
+    settings = {"steps": 512, "gears": (4, 8), "overrides": SMALL, "evaluate_every": 256, "evaluate_episodes": 1}
+    return resolve(TASK, recipe, **(settings | {"checkpoint_every": 128} | options))
+
+
+def run(path, config, stop_at=None):
+    directory = RunDirectory(path)
+    if not path.exists():
+        directory.create(config, {})
+    training = make(config, directory)
+    training.run([StopAt(stop_at)] if stop_at else [])
+    training.close()
+    return directory
+
+
+class StopAt:
+    """Breaks the loop the way a crash would: nothing after that chunk is written."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def on_log(self, lines): ...
+
+    def on_evaluation(self, lines): ...
+
+    def on_steps(self, steps):
+        if steps >= self.steps:
+            raise KeyboardInterrupt
+
+
+def policy_bytes(directory, agents):
+    return [directory.policy(agent, best).read_bytes() for agent in range(agents) for best in (False, True)]
+
+
+def without_speed(directory):
+    lines = [json.loads(line) for line in directory.metrics.read_text().splitlines()]
+    return [{k: v for k, v in line.items() if k != "steps_per_second"} for line in lines]
+
+
+# Checkpoints fall within picks of 3 and 7 steps, and within episodes, each at a position of its own.
+DIALS = small_config(
+    "modern",
+    variants=("asymmetric", "fixed-cost", "separate-buffers"),
+    cost_coefficients=(0.001, 0.1),
+    overrides=SMALL | {"periods": (2, 3, 7), "master_units": 4},
+)
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("unbroken") / "run", DIALS)
+
+
+@pytest.mark.parametrize("stop_at", [32, 160, 256, 480])
+def test_a_broken_run_ends_as_an_unbroken_one(tmp_path, unbroken, stop_at):
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "broken", DIALS, stop_at)
+    broken = run(tmp_path / "broken", DIALS)
+    assert policy_bytes(broken, 4) == policy_bytes(unbroken, 4)
+    assert without_speed(broken) == without_speed(unbroken)
+
+
+def test_a_run_with_dials_and_durations_keeps_what_it_is(unbroken):
+    assert unbroken.read_config() == DIALS
+    headers = [load(unbroken.policy(agent)).header for agent in range(4)]
+    assert [header.dial for header in headers] == [
+        Dial(0.001, 0.1),
+        Dial(0.001, 0.001),
+        Dial(0.1, 0.1),
+        Dial(0.001, 0.1),
+    ]
+    assert {header.periods for header in headers} == {(2, 3, 7)}
+    preset = TASK.cost_coefficient
+    assert [header.cost_coefficient for header in headers] == [preset, 0.001, 0.1, preset]
+    for line in without_speed(unbroken):
+        if line["kind"] == "evaluation":
+            assert line["cost_coefficient"] == headers[line["agent"]].cost_coefficient
+            assert 2 <= line["period_mean"] <= 7
+
+
+def test_resume_with_a_ring_that_has_wrapped(tmp_path):
+    config = small_config(steps=768, overrides=SMALL | {"replay": 160})
+    whole = run(tmp_path / "whole", config)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "broken", config, 704)
+    # Rows that the ring no longer holds are no longer kept.
+    kept = sum(path.stat().st_size for path in (tmp_path / "broken" / "checkpoint").glob("rows-*.bin"))
+    assert kept < 768 * (2 * 5 + 1 + 6) * 4
+    assert policy_bytes(run(tmp_path / "broken", config), 1) == policy_bytes(whole, 1)
+
+
+def test_killed_at_any_moment_and_resumed(tmp_path):
+    """The real thing: kill -9 on the command, several times, then let it finish."""
+    options = ["--recipe", "paper", "--steps", "1600", "--gears", "2,4", "--evaluate-every", "800"]
+    command = [sys.executable, "-m", "lowgear", "train", "cartpole-swingup", *options, "--checkpoint-every", "256"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    broken = RunDirectory(tmp_path / "broken")
+    again = [sys.executable, "-m", "lowgear", "train", "--resume", str(broken.path)]
+    with subprocess.Popen([*command, "--out", str(tmp_path / "whole")], **quiet) as whole:
+        for number in range(3):
+            process = subprocess.Popen(again if number else [*command, "--out", str(broken.path)], **quiet)
+            before = broken.read_mark()
+            deadline = time.monotonic() + 120
+            while broken.read_mark() == before and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(0.05 * number)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            assert broken.read_mark() != before
+        subprocess.run(again, check=True, capture_output=True)
+    assert whole.returncode == 0
+    assert policy_bytes(broken, 1) == policy_bytes(RunDirectory(tmp_path / "whole"), 1)
+    # A finished run says so and changes nothing.
+    done = subprocess.run(again, check=True, capture_output=True, text=True)
+    assert "finished" in done.stderr
+
+
+def test_one_chunk_of_lag(monkeypatch):
+    """The weights that act are those from before the chunk that is being learned from."""
+    config = small_config(steps=256, evaluate_every=0)
+    training = make(config)
+    acted, learned = [], []
+    collect, acting = training.collector.collect, training.learner.acting
+
+    def spy_collect(weights, *args, **kwargs):
+        acted.append(weights.master[0][0].copy())
+        return collect(weights, *args, **kwargs)
+
+    def spy_acting():
+        found = acting()
+        learned.append(found[-1][0][0].copy())
+        return found
+
+    monkeypatch.setattr(training.collector, "collect", spy_collect)
+    monkeypatch.setattr(training.learner, "acting", spy_acting)
+    start = training.weights.master[0][0].copy()
+    training.run()
+    # Learning starts with chunk 1, which completes the random steps. Chunks 0 to 2 act with the first weights, chunk
+    # 3 + i with those after i + 1 rounds of updates; nothing is left to act after the last two rounds.
+    assert all(np.array_equal(weights, start) for weights in acted[:3])
+    for weights, after in zip(acted[3:], learned, strict=False):
+        assert np.array_equal(weights, after)
+    assert len(learned) == len(acted) - 1 == 7
+
+
+def test_the_same_seed_is_the_same_run_and_another_is_not(tmp_path):
+    config = small_config(steps=256)
+    first, second = run(tmp_path / "a", config), run(tmp_path / "b", config)
+    assert policy_bytes(first, 1) == policy_bytes(second, 1)
+    other = run(tmp_path / "c", small_config(steps=256, seeds=(1,)))
+    assert policy_bytes(first, 1)[0] != policy_bytes(other, 1)[0]
+
+
+def test_a_full_disk_is_an_error_and_the_run_goes_on_later(tmp_path):
+    path = tmp_path / "run"
+    options = ["--recipe", "paper", "--steps", "2048", "--gears", "2,4", "--evaluate-every", "0"]
+    command = [sys.executable, "-m", "lowgear", "train", "cartpole-swingup", *options, "--checkpoint-every", "512"]
+    limited = (
+        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000));"
+        f"sys.argv = {['lowgear', *command[3:], '--out', str(path)]!r};"
+        "runpy.run_module('lowgear', run_name='__main__')"
+    )
+    environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+    failed = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, env=environment)
+    assert failed.returncode == 2
+    assert "lowgear: error: could not write" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert not list(path.rglob("*.partial"))
+    subprocess.run([*command[:4], "--resume", str(path)], check=True, capture_output=True)
+    assert RunDirectory(path).policy(0).exists()
+
+
+def test_a_checkpoint_of_another_shape_is_refused(tmp_path):
+    directory = run(tmp_path / "run", small_config())
+    raw = json.loads(directory.config.read_text())
+    directory.config.write_text(json.dumps(raw | {"gears": [4, 16]}))
+    with pytest.raises(LowgearError, match="another task or version"):
+        make(directory.read_config(), directory)
+
+
+@pytest.mark.parametrize("damage", ["state", "rows", "latest", "config"])
+def test_damaged_checkpoints_are_named(tmp_path, damage):
+    directory = run(tmp_path / "run", small_config())
+    mark = directory.read_mark()
+    path = {
+        "state": directory.state(mark.number),
+        "rows": directory.rows(mark.segments[0][0]),
+        "latest": directory.latest,
+        "config": directory.config,
+    }[damage]
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(LowgearError, match=path.name):
+        make(directory.read_config(), directory)
+
+
+def test_divergence_is_an_error_not_a_nan_policy():
+    config = small_config(steps=512, learning_rates=(1e30,), evaluate_every=0)
+    training = make(config)
+    with pytest.raises(LowgearError, match="learning rate"):
+        training.run()
+
+
+def test_time_limits_are_bootstrapped_and_ends_are_not():
+    """Rewards of 1 for ever: a critic that sees a time limit values on, one that sees an end does not."""
+
+    class Ones(Counting):
+        def _observe(self):
+            return np.ones((self.num_envs, 2), np.float32)
+
+        def step(self, actions):
+            step = super().step(actions)
+            return step._replace(reward=np.ones(self.num_envs, np.float32))
+
+    task = Task("ones", "gym", "ones", gears=(4, 8), cost_coefficient=0.0)
+    config = resolve(
+        task,
+        "paper",
+        steps=4000,
+        seeds=(0, 1),
+        discounts=(0.9,),
+        learning_rates=(3e-3,),
+        overrides={"batch": 64, "critic_units": 32, "target_rate": 0.05},
+        evaluate_every=0,
+    )
+    values = []
+
+    class Keep(StopAt):
+        def on_log(self, lines):
+            values.append([line.get("gear1_value") for line in lines])
+
+    training = Training(config, Ones([2, 2]), None)
+    training.run([Keep(10**9)])
+    ended, limited = values[-1]
+    assert limited == pytest.approx(10, abs=2.5)  # 1 / (1 - 0.9), plus some entropy
+    assert ended < 3.5  # every other step is a last one: v = 1 + 0.9 · v / 2, about 1.8
+
+
+def test_the_master_learns_when_the_large_gear_is_worth_its_price():
+    """Only the large gear can follow the valley: free, it is used; dear, it is not."""
+    task = Task("valley", "gym", "valley", gears=(1, 32))
+    config = resolve(
+        task,
+        "paper",
+        steps=6000,
+        seeds=(0,),
+        cost_coefficients=(0.0, 1.0),
+        learning_rates=(3e-3,),
+        discounts=(0.5,),
+        overrides={"batch": 64, "critic_units": 32, "explore_share": 0.5},
+        evaluate_every=6000,
+        evaluate_episodes=10,
+    )
+    training = Training(config, envs.wrap(Valley, 2), lambda n: envs.wrap(Valley, n))
+    training.run()
+    free, dear = training.last_evaluation
+    assert free["large_share"] > 0.8
+    assert dear["large_share"] < 0.2
+    assert free["return_mean"] > dear["return_mean"] + 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="on one core there is one job")
+@pytest.mark.parametrize(
+    ("gears", "own_process", "steps_aside"), [((2, 64), True, True), ((2, 64), False, False), ((8, 8), True, False)]
+)
+def test_what_collects_gives_way_to_one_large_job_in_a_process_of_its_own(gears, own_process, steps_aside):
+    config = resolve(TASK, "paper", gears=gears, steps=128, evaluate_every=0)
+    found = []
+
+    def make():  # in a thread that ends, because giving way can't be taken back
+        training = Training(config, envs.make(TASK, 1), None, own_process=own_process)
+        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        training.close()
+
+    usual = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    assert found == [max(usual, 10) if steps_aside else usual]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == usual
