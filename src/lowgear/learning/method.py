@@ -17,6 +17,7 @@ from lowgear.learning.normalisation import Scale
 from lowgear.learning.replay import Replay, ReplaySettings
 from lowgear.learning.sac import Lesson, SacSettings, SacState, Transitions
 from lowgear.policy import dial
+from lowgear.policy.cost import CostModel
 
 Metrics = dict[str, jax.Array]
 Values = Any  # jax.Array, or NumPy's before it is on the device
@@ -47,8 +48,7 @@ class Method(NamedTuple):
     act_dim: int
     gears: tuple[int, ...]  # hidden width of each gear's actor
     critic_units: tuple[int, ...]  # hidden width of each gear's critics
-    gear_costs: tuple[float, ...]  # c_ω, gear 0 costs 1
-    pick_cost: float  # what a pick adds to them; 0 where the master is not charged
+    cost: CostModel
     durations: int  # that the master chooses from
     dial: bool  # picks are paid at coefficients of a range, and the master's learner sees which
     master_units: int
@@ -180,9 +180,10 @@ def pay(rows: replay.PickRows, coefficient: jax.Array, discount: jax.Array, meth
     """
     picks = rows.picks
     gear = picks.choice % len(method.gears)
-    cost = jnp.asarray(method.gear_costs, jnp.float32)[gear] * rows.held + method.pick_cost
+    gear_cost = jnp.asarray(method.cost.gear_costs, jnp.float32)[gear]
     elapsed = rows.duration.astype(jnp.float32) if method.discount_by_step else jnp.ones_like(rows.held)
-    return picks._replace(reward=picks.reward - coefficient * cost, discount=picks.discount * discount**elapsed)
+    reward = method.cost.master_reward(picks.reward, coefficient, gear_cost, rows.held)
+    return picks._replace(reward=reward, discount=picks.discount * discount**elapsed)
 
 
 def show(picks: Picks, position: jax.Array) -> Picks:

@@ -12,8 +12,8 @@ from lowgear.learning.method import Knobs, Method
 from lowgear.learning.networks import CriticStyle
 from lowgear.learning.replay import Columns, ReplaySettings
 from lowgear.learning.sac import SacSettings
-from lowgear.policy import cost
 from lowgear.policy.controller import Tariff, Weights
+from lowgear.policy.cost import CostModel, cost_model
 from lowgear.policy.file import PolicyHeader
 from lowgear.training.collect import Behaviour
 from lowgear.training.parallel import Learner
@@ -21,14 +21,13 @@ from lowgear.training.parallel import Learner
 
 def method_of(config: RunConfig, spec: EnvSpec, goal_rule: GoalRule | None = None) -> Method:
     """The static side of the program that trains a run."""
-    recipe, prices, goals = config.recipe, prices_of(config, spec), goals_of(config, spec, goal_rule)
+    recipe, goals = config.recipe, goals_of(config, spec, goal_rule)
     return Method(
         obs_dim=spec.obs_dim,
         act_dim=spec.act_dim,
         gears=config.gears,
         critic_units=config.critic_units,
-        gear_costs=prices.gear_costs,
-        pick_cost=prices.pick_cost if recipe.price_picks else 0.0,
+        cost=cost_of(config, spec),
         durations=len(recipe.periods),
         dial=recipe.dial,
         priced=recipe.known_prices,
@@ -86,21 +85,26 @@ def _value_bounds(config: RunConfig, goals: Goals | None) -> tuple[float, float]
     return min(low, 0.0), max(high, 0.0)
 
 
-def prices_of(config: RunConfig, spec: EnvSpec) -> cost.Prices:
-    """What each part of a run's controllers costs when it runs."""
+def cost_of(config: RunConfig, spec: EnvSpec) -> CostModel:
+    """What each part of a run's controllers costs, and what its masters pay."""
     recipe = config.recipe
-    return cost.prices(
-        spec.obs_dim, spec.act_dim, config.gears, recipe.master_units, len(recipe.periods), recipe.sees_position
+    return cost_model(
+        spec.obs_dim,
+        spec.act_dim,
+        config.gears,
+        recipe.master_units,
+        periods=len(recipe.periods),
+        sees_position=recipe.sees_position,
+        charges_picks=recipe.price_picks,
     )
 
 
-def tariff_of(config: RunConfig, spec: EnvSpec) -> Tariff | None:
+def tariff_of(config: RunConfig, cost: CostModel) -> Tariff | None:
     """What the agents' masters charge their choices; None where they learn it."""
-    recipe, prices = config.recipe, prices_of(config, spec)
+    recipe = config.recipe
     if not recipe.known_prices:
         return None
-    pick_cost = prices.pick_cost if recipe.price_picks else 0.0
-    each = cost.tariff(prices.gear_costs, pick_cost, recipe.periods, recipe.master_discount)
+    each = cost.tariff(recipe.periods, recipe.master_discount)
     dials = [agent.dial for agent in config.agents]
     return Tariff(
         np.array([dial.low for dial in dials], np.float32),

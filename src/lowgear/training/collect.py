@@ -4,6 +4,7 @@ The only place where environments and policies meet while training. Every random
 seed and the chunk's number, so an agent acts the same alone and in company, and a run can go on from any chunk.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +12,8 @@ import numpy.typing as npt
 
 from lowgear.envs.protocol import BatchEnv
 from lowgear.learning.replay import Columns
-from lowgear.policy.controller import Shifter, Weights, act, values
-
-FloatArray = npt.NDArray[np.float32]
+from lowgear.policy.arrays import BoolArray, FloatArray, IntArray
+from lowgear.policy.controller import Controller, Weights, greedy
 
 
 class Episode(NamedTuple):
@@ -32,10 +32,10 @@ class Behaviour(NamedTuple):
     gears: int
     periods: tuple[int, ...]
     activation: str
-    forced_gear: npt.NDArray[np.int32]  # (P,): -1 where the master picks
+    forced_gear: IntArray  # (P,): -1 where the master picks
     seeds: tuple[int, ...]  # of each agent
     environments: int  # of each agent, E
-    dial: npt.NDArray[np.bool_] | None  # (P,): whose dial turns, each episode at a position of its own; None: no dials
+    dial: BoolArray | None  # (P,): whose dial turns, each episode at a position of its own; None: no dials
     random_steps: int
     random_share: float  # of the steps after those whose actions are random too
     noise_hold: int  # steps that a draw of action noise holds
@@ -46,9 +46,10 @@ class Behaviour(NamedTuple):
 class Collector:
     """Holds the environments of P agents, E each, and where each stands in its episode and its pick."""
 
-    def __init__(self, env: BatchEnv, behaviour: Behaviour) -> None:
+    def __init__(self, env: BatchEnv, behaviour: Behaviour, weights: Weights) -> None:
         self.env = env
         self.behaviour = behaviour
+        self.weights = weights
         self.columns = Columns(env.spec.obs_dim, env.spec.act_dim)
         self.population = len(behaviour.seeds)
         self._shape = self.population, behaviour.environments
@@ -65,45 +66,51 @@ class Collector:
         words = np.array([np.random.SeedSequence(key).generate_state(2) for key in keys], np.uint32)
         first = self.env.reset([int(word >> 1) for word in words[:, 0]])
         self._observation = first.reshape(agents, environments, -1)
-        self._shifter = Shifter(self._shape, self.behaviour.gears, self.behaviour.periods)
-        self._position = np.zeros(self._shape, np.float32)
+        self._controller = Controller(
+            self.weights,
+            periods=self.behaviour.periods,
+            activation=self.behaviour.activation,
+            forced_gear=self.behaviour.forced_gear,
+            position=None if self.behaviour.dial is None else np.zeros(agents, np.float32),
+            environments=environments,
+        )
         chance = (words[:, 1] * 2.0**-32).astype(np.float32).reshape(self._shape)
         self._open_episodes(np.ones(self._shape, bool), chance)
 
-    def collect(self, weights: Weights, steps: int, last: bool = False) -> tuple[FloatArray, list[Episode]]:
+    def collect(self, steps: int, last: bool = False) -> tuple[FloatArray, list[Episode]]:
         """Rows (P, steps, width) as `Columns` lays them out, environment by environment, and the episodes that ended.
 
         With `last`, picks and episodes that are still open after the final step end there: `restart` follows.
         """
         agents, environments = self._shape
         each = steps // environments
-        columns, shifter, chunk = self.columns, self._shifter, self._draw(each)
+        columns, controller, chunk = self.columns, self._controller, self._draw(each)
+        controller.weights = self.weights
         rows = np.empty((agents, environments, each, columns.width), np.float32)
         episodes: list[Episode] = []
         for k in range(each):
             row = rows[:, :, k]
-            self._pick(weights, chunk, k)
-            gear = shifter.gear
-            action = self._act(weights, gear, chunk, k)
+            controller.pick(self._observation, partial(self._explore, chunk, k))
+            action = self._act(chunk, k)
             step = self.env.step(action.reshape(agents * environments, -1))
             ended = (step.terminated | step.truncated).reshape(self._shape)
             reward = step.reward.reshape(self._shape)
-            closed = shifter.advance(ended)
+            gear = controller.gear
+            held = controller.advance(ended)
             row[..., columns.observation] = self._observation
             row[..., columns.next_observation] = step.last_observation.reshape(agents, environments, -1)
             row[..., columns.action] = action
             row[..., columns.reward] = reward
             row[..., columns.alive] = ~step.terminated.reshape(self._shape)
-            row[..., columns.choice] = shifter.choice
-            row[..., columns.age] = shifter.age
-            row[..., columns.closed] = closed
+            row[..., columns.choice] = controller.choice
+            row[..., columns.age] = held.age
+            row[..., columns.closed] = held.closed
             row[..., columns.ended] = ended
             self._observation = step.observation.reshape(agents, environments, -1)
             self.steps += environments
             self._returns += reward
             self._lengths += 1
             self._large += gear == self.behaviour.gears - 1
-            shifter.release(closed)
             if ended.any():
                 episodes += self._finished(ended, step.success)
                 self._open_episodes(ended, chunk.dial[:, k])
@@ -111,24 +118,18 @@ class Collector:
             rows[:, :, -1, columns.closed] = rows[:, :, -1, columns.ended] = 1
         return rows.reshape(agents, steps, columns.width), episodes
 
-    def _pick(self, weights: Weights, chunk: "_Chances", k: int) -> None:
-        due = self._shifter.due
-        if not due.any():
-            return
+    def _explore(self, chunk: "_Chances", k: int, values: FloatArray) -> IntArray:
+        """ε-greedy choices."""
         behaviour = self.behaviour
-        position = None if behaviour.dial is None else self._position
-        found = values(weights, self._observation, position, behaviour.activation)
         progress = self.steps / behaviour.explore_steps if behaviour.explore_steps else 1.0
         epsilon = max(behaviour.explore_last, 1 - progress)
-        any_choice = chunk.choice[:, k] % found.shape[-1]
-        choice = np.where(chunk.explore[:, k] < epsilon, any_choice, found.argmax(axis=-1))
-        forced = behaviour.forced_gear[:, None]
-        self._shifter.pick(np.where(forced >= 0, forced, choice))
+        any_choice = chunk.choice[:, k] % values.shape[-1]
+        return np.where(chunk.explore[:, k] < epsilon, any_choice, greedy(values)).astype(np.int32)
 
-    def _act(self, weights: Weights, gear: npt.NDArray[np.int32], chunk: "_Chances", k: int) -> FloatArray:
+    def _act(self, chunk: "_Chances", k: int) -> FloatArray:
         if self.steps < self.behaviour.random_steps:
             return chunk.action[:, k]
-        chosen = act(weights.gears, self._observation, gear, self.behaviour.activation, chunk.noise[:, k])
+        chosen = self._controller.act(self._observation, chunk.noise[:, k])
         if not self.behaviour.random_share:
             return chosen
         return np.where(chunk.stray[:, k, :, None] < self.behaviour.random_share, chunk.action[:, k], chosen)
@@ -159,7 +160,7 @@ class Collector:
                 chances.stray[agent] = generator.random(shape[1:], np.float32)
         return chances
 
-    def _finished(self, ended: npt.NDArray[np.bool_], success: npt.NDArray[np.bool_] | None) -> list[Episode]:
+    def _finished(self, ended: BoolArray, success: BoolArray | None) -> list[Episode]:
         succeeded = None if success is None else success.reshape(self._shape)
         return [
             Episode(
@@ -172,11 +173,11 @@ class Collector:
             for at in map(tuple, np.argwhere(ended).tolist())
         ]
 
-    def _open_episodes(self, where: npt.NDArray[np.bool_], chance: FloatArray) -> None:
+    def _open_episodes(self, where: BoolArray, chance: FloatArray) -> None:
         """Clear the sums and turn the dials of new episodes, to positions given by `chance` uniform in [0, 1)."""
-        if self.behaviour.dial is not None:
+        if self.behaviour.dial is not None and self._controller.position is not None:
             turned = where & self.behaviour.dial[:, None]
-            self._position[turned] = 2 * chance[turned] - 1
+            self._controller.position[turned] = 2 * chance[turned] - 1
         if where.all():
             self._returns = np.zeros(self._shape)
             self._lengths = np.zeros(self._shape, np.int64)

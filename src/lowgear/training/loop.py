@@ -24,7 +24,7 @@ from lowgear.evaluation import evaluate
 from lowgear.policy.controller import take
 from lowgear.policy.file import Policy
 from lowgear.training import checkpoint
-from lowgear.training.blueprint import behaviour_of, header_of, knobs_of, method_of, prices_of, tariff_of, weights_of
+from lowgear.training.blueprint import behaviour_of, cost_of, header_of, knobs_of, method_of, tariff_of, weights_of
 from lowgear.training.checkpoint import Checkpoints
 from lowgear.training.collect import Collector, Episode
 from lowgear.training.parallel import Learner
@@ -77,12 +77,13 @@ class Training:
     ) -> None:
         self.config, self.spec = config, env.spec
         self.method = method_of(config, env.spec, env.goal_rule)
-        self.tariff = tariff_of(config, env.spec)
+        self.cost = cost_of(config, env.spec)
+        self.tariff = tariff_of(config, self.cost)
         self.learner = Learner(self.method, knobs_of(config, self.tariff), config.capacity, which=config.learners)
         if own_process and self.learner.uneven:
             _give_way()
-        self.collector = Collector(env, behaviour_of(config, has_goals=env.spec.desired_goal is not None))
-        self.weights = weights_of(self.learner, self.tariff)
+        behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
+        self.collector = Collector(env, behaviour, weights_of(self.learner, self.tariff))
         self.best = [-np.inf] * len(config.agents)
         self.last_evaluation: list[Line] = []
         self._make_env, self._directory = make_env, directory
@@ -120,7 +121,9 @@ class Training:
 
     def policy(self, agent: int) -> Policy:
         """An agent's controller as it stands."""
-        return Policy(header_of(self.config, self.spec, agent, self.collector.steps), take(self.weights, agent))
+        return Policy(
+            header_of(self.config, self.spec, agent, self.collector.steps), take(self.collector.weights, agent)
+        )
 
     def save_policies(self) -> None:
         """Write every agent's last policy."""
@@ -139,7 +142,7 @@ class Training:
         after = self.collector.steps + size
         at_checkpoint = self._checkpoints is not None and after % config.checkpoint_every == 0
         learning = self._learn_pending()
-        chunk, episodes = self.collector.collect(self.weights, size, last=at_checkpoint)
+        chunk, episodes = self.collector.collect(size, last=at_checkpoint)
         if learning:
             self._finish_learning()
         self._pending = chunk
@@ -176,7 +179,7 @@ class Training:
                     f"agent {agent} diverged at {self.collector.steps} steps ({name} is {value[agent]}): "
                     "lower its learning rate"
                 )
-        self.weights = weights_of(self.learner, self.tariff)
+        self.collector.weights = weights_of(self.learner, self.tariff)
 
     def _log(self) -> None:
         now, (then, steps_then) = time.perf_counter(), self._clock
@@ -206,14 +209,12 @@ class Training:
             return
         config, count = self.config, len(self.config.agents)
         episodes = config.evaluate_episodes
-        master = "boltzmann" if config.boltzmann else "greedy"
         policies = [self.policy(agent) for agent in range(count)]
-        played = evaluate.play_policies(policies, self._make_env, episodes, master, EVALUATION_SEED)
-        prices = prices_of(config, self.spec)
+        played = evaluate.play_policies(policies, self._make_env, episodes, config.master, EVALUATION_SEED)
         lines = []
         for agent, settings in enumerate(config.agents):
-            found = evaluate.summarise(played, agent, prices)
-            score = found["return_mean"] - settings.cost_coefficient * self._cost(played, agent)
+            found = evaluate.summarise(played, agent, self.cost)
+            score = self._score(played, agent, settings.cost_coefficient)
             if self._directory is not None and score > self.best[agent]:
                 self.policy(agent).save(self._directory.policy(agent, best=True))
             self.best[agent] = max(score, self.best[agent])
@@ -223,10 +224,10 @@ class Training:
         for listener in self._listeners:
             listener.on_evaluation(lines)
 
-    def _cost(self, played: evaluate.Played, agent: int) -> float:
-        """Mean cost of an episode, as the master pays it."""
-        gears = played.gear_steps[agent] @ np.asarray(self.method.gear_costs)
-        return float((gears + played.picks[agent] * self.method.pick_cost).mean())
+    def _score(self, played: evaluate.Played, agent: int, coefficient: float) -> float:
+        """Mean return minus what the master paid for it."""
+        each = self.cost.score(played.returns[agent], coefficient, played.gear_steps[agent], played.picks[agent])
+        return float(each.mean())
 
     def _line(self, kind: str, agent: int) -> Line:
         settings = self.config.agents[agent]
@@ -267,7 +268,7 @@ class Training:
     def _resume(self, directory: RunDirectory, mark: checkpoint.Mark) -> None:
         population, chunk = len(self.config.agents), self.config.recipe.chunk
         self.learner.restore(checkpoint.read_state(directory, mark, self.learner.state()), mark.updates)
-        self.weights = weights_of(self.learner, self.tariff)
+        self.collector.weights = weights_of(self.learner, self.tariff)
         for rows in checkpoint.read_rows(directory, mark, population, chunk, self.collector.columns.width):
             if self._pending is not None:
                 self.learner.insert(self._pending)
