@@ -15,7 +15,7 @@ from lowgear.learning.dqn import DqnSettings, DqnState, Picks
 from lowgear.learning.hindsight import Goals, Told
 from lowgear.learning.normalisation import Scale
 from lowgear.learning.replay import Replay, ReplaySettings
-from lowgear.learning.sac import Lesson, SacSettings, SacState, Transitions
+from lowgear.learning.sac import SacSettings, SacState, Transitions
 from lowgear.policy import dial
 from lowgear.policy.cost import CostModel
 
@@ -78,11 +78,11 @@ def init(seeds: jax.Array, method: Method) -> Learners:
     return jax.vmap(one)(seeds)
 
 
-class Lessons(NamedTuple):
-    """What some updates of some learners learn from."""
+class Drawn(NamedTuple):
+    """Batches of a gear."""
 
-    each: tuple[Lesson | Picks, ...]  # one for each learner, (updates, P, B, ...)
-    ready: jax.Array  # (P, learners) bool: whether there was anything to draw from; a gear may never have been used
+    steps: Transitions
+    chance: jax.Array  # as Draw has it
 
 
 def learn(
@@ -100,24 +100,6 @@ def learn(
     `time` counts the updates before these: it is the clock of the random numbers. Observations are `seen` on a scale,
     or as they are. Metrics are means, (P,) each.
     """
-    lessons = prepare(learners, ring, knobs, time, which, updates, method, seen)
-    return study(learners, lessons, knobs, which, method)
-
-
-def prepare(
-    learners: Learners,
-    ring: Replay,
-    knobs: Knobs,
-    time: jax.Array,
-    which: tuple[int, ...],
-    updates: int,
-    method: Method,
-    seen: Scale | None = None,
-) -> Lessons:
-    """What `learn` learns from: the batches of all updates, the gears' valued by the gears as they stand.
-
-    No update waits for another's values then, and another core can prepare what one core learns from.
-    """
     ring = replay.by_agent(ring, method.replay.lanes)
     times = time + jnp.arange(updates)
     agents = Replay(0, 0, None if ring.episodes is None else 0, None)  # type: ignore[arg-type]
@@ -128,27 +110,14 @@ def prepare(
             return _picks(ring.rows, knobs, seen, draw, method)
         return Drawn(_steps(ring.rows, knobs, seen, draw, method), draw.chance)
 
-    def of_learner(number: int, learner: LearnerState) -> Lesson | Picks:
+    def of_learner(number: int) -> Drawn | Picks:
         # Drawn for all updates at once: inside a loop the compiler would draw anew for every use of a number.
         every_agent = jax.vmap(partial(of_agent, number), (agents, 0, 0, None))
-        drawn = jax.vmap(every_agent, (None, None, None, 0))(ring, knobs, seen, times)
-        if isinstance(drawn, Picks):
-            return drawn
-        assert isinstance(learner, SacState)
-        valued: Lesson = jax.lax.map(partial(_value, learner, method=method), drawn)
-        return valued
+        drawn: Drawn | Picks = jax.vmap(every_agent, (None, None, None, 0))(ring, knobs, seen, times)
+        return drawn
 
-    each = tuple(of_learner(number, learner) for number, learner in zip(which, learners, strict=True))
-    return Lessons(each, (ring.lists.stop > ring.lists.start).any(axis=1)[:, jnp.array(which)])
-
-
-def study(
-    learners: Learners, lessons: Lessons, knobs: Knobs, which: tuple[int, ...], method: Method
-) -> tuple[Learners, Metrics]:
-    """The learners numbered `which` after their lessons, one after another; metrics are means, (P,) each."""
-
-    def agent(states: Learners, knobs: Knobs, lessons: tuple[Lesson | Picks, ...]) -> tuple[Learners, Metrics]:
-        results = [_update(state, lesson, knobs, method) for state, lesson in zip(states, lessons, strict=True)]
+    def agent(states: Learners, knobs: Knobs, batches: tuple[Drawn | Picks, ...]) -> tuple[Learners, Metrics]:
+        results = [_update(state, batch, knobs, method) for state, batch in zip(states, batches, strict=True)]
         metrics = {
             f"{learner_name(number, method)}_{name}": value
             for number, (_, found) in zip(which, results, strict=True)
@@ -156,14 +125,15 @@ def study(
         }
         return tuple(state for state, _ in results), metrics
 
-    def body(states: Learners, lessons: tuple[Lesson | Picks, ...]) -> tuple[Learners, Metrics]:
-        new_states, metrics = jax.vmap(agent)(states, knobs, lessons)
+    def body(states: Learners, batches: tuple[Drawn | Picks, ...]) -> tuple[Learners, Metrics]:
+        new_states, metrics = jax.vmap(agent)(states, knobs, batches)
         return new_states, metrics
 
-    new_learners, metrics = jax.lax.scan(body, learners, lessons.each)
+    new_learners, metrics = jax.lax.scan(body, learners, tuple(of_learner(number) for number in which))
+    # A gear may never have been used: where there is nothing to draw from, a learner stays as it was.
+    ready = (ring.lists.stop > ring.lists.start).any(axis=1)[:, jnp.array(which)]
     kept = tuple(
-        _keep(lessons.ready[:, place], new, old)
-        for place, (new, old) in enumerate(zip(new_learners, learners, strict=True))
+        _keep(ready[:, place], new, old) for place, (new, old) in enumerate(zip(new_learners, learners, strict=True))
     )
     return kept, jax.tree.map(lambda m: m.mean(axis=0), metrics)
 
@@ -221,30 +191,14 @@ def _draw(number: int, method: Method, seed: jax.Array, ring: Replay, time: jax.
     return Draw(rows, normal, told)
 
 
-class Drawn(NamedTuple):
-    """Batches of a gear, not valued yet."""
-
-    steps: Transitions
-    chance: jax.Array  # as Draw has it
-
-
-def _value(gears: SacState, drawn: Drawn, method: Method) -> Lesson:
-    """One lesson of a gear of P agents."""
-
-    def agent(gear: SacState, drawn: Drawn) -> Lesson:
-        return sac.lesson(gear, drawn.steps, drawn.chance.reshape(2, method.batch, method.act_dim), method.sac)
-
-    lesson: Lesson = jax.vmap(agent)(gears, drawn)
-    return lesson
-
-
-def _update(state: LearnerState, lesson: Lesson | Picks, knobs: Knobs, method: Method) -> tuple[LearnerState, Metrics]:
+def _update(state: LearnerState, batch: Drawn | Picks, knobs: Knobs, method: Method) -> tuple[LearnerState, Metrics]:
     """One update of one agent's learner."""
     if isinstance(state, DqnState):
-        assert isinstance(lesson, Picks)
-        return dqn.update(state, lesson, knobs.master_learning_rate, method.dqn)
-    assert isinstance(lesson, Lesson)
-    return sac.update(state, lesson, knobs.learning_rate, method.sac)
+        assert isinstance(batch, Picks)
+        return dqn.update(state, batch, knobs.master_learning_rate, method.dqn)
+    assert isinstance(batch, Drawn)
+    noise = batch.chance.reshape(2, method.batch, method.act_dim)
+    return sac.update(state, batch.steps, noise, knobs.learning_rate, method.sac)
 
 
 def _steps(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method) -> Transitions:

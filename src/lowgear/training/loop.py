@@ -5,9 +5,6 @@ exactly one chunk behind, so a run is reproducible however fast either side is.
 """
 
 import json
-import os
-import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,15 +52,6 @@ class Interval:
     last: Episode | None = None  # of earlier intervals, shown until a new one ends
 
 
-def _give_way() -> None:
-    """Let learners, whose threads run already, go before this thread and those it starts from now on.
-
-    A thread that gave way can't have it back.
-    """
-    if sys.platform == "linux":  # elsewhere priorities belong to whole processes
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
-
-
 class Training:
     """A population under training. `run` goes on until the configured steps, or until a listener says stop."""
 
@@ -73,15 +61,12 @@ class Training:
         env: BatchEnv,
         make_env: MakeEnv | None,
         directory: RunDirectory | None = None,
-        own_process: bool = False,  # nothing else will be asked of this process
     ) -> None:
         self.config, self.spec = config, env.spec
         self.method = method_of(config, env.spec, env.goal_rule)
         self.cost = cost_of(config, env.spec)
         self.tariff = tariff_of(config, self.cost)
         self.learner = Learner(self.method, knobs_of(config, self.tariff), config.capacity, which=config.learners)
-        if own_process and self.learner.uneven:
-            _give_way()
         behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
         self.collector = Collector(env, behaviour, weights_of(self.learner, self.tariff))
         self.best = [-np.inf] * len(config.agents)

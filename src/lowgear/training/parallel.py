@@ -2,13 +2,12 @@
 
 On a CPU with several cores every agent is a job of its own, or several, one for each part of its learners, where there
 are fewer agents than cores: a core then works on one agent's networks, which its cache holds. Agents and learners never
-read each other, so the cut changes nothing but the time. A job that is much larger than its agent's others learns in
-parts, from lessons that the other cores prepare. On a GPU it is one job.
+read each other, so the cut changes nothing but the time. On a GPU it is one job.
 """
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -22,12 +21,10 @@ import numpy.typing as npt
 from lowgear import LowgearError
 from lowgear.learning import dqn, normalisation, replay
 from lowgear.learning import method as asymmetric
-from lowgear.learning.method import Knobs, Learners, Lessons, Method
+from lowgear.learning.method import Knobs, Learners, Method
 from lowgear.learning.normalisation import Scale
 
 Metrics = dict[str, npt.NDArray[np.float32]]
-PARTS = 4  # of a job that is helped
-AT_ONCE = 2  # of its parts are prepared before it begins: it needs one, and another core is free
 
 
 class Named(logging.Filter):
@@ -46,7 +43,6 @@ class Job(NamedTuple):
 
     shard: int
     which: tuple[int, ...]
-    parts: int = 1  # that its updates are made in
 
 
 class Memory(NamedTuple):
@@ -87,22 +83,13 @@ class Learner:
         self._shared = [jnp.repeat(k.shared, self._lanes) for k in self._knobs]
         named = range(len(method.gears) + 1) if which is None else which
         groups = _cut(method, -(-cores // shards), named)
-        self._jobs = [
-            Job(s, group, PARTS if _needs_help(method, group, groups) else 1) for s in range(shards) for group in groups
-        ]
+        self._jobs = [Job(s, group) for s in range(shards) for group in groups]
         self._pool = ThreadPoolExecutor(min(len(self._jobs), cores), thread_name_prefix="learner")
         self._running: list[Future[Metrics]] = []
         self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
         self._learn = jax.jit(
             partial(asymmetric.learn, method=method), static_argnames=("which", "updates"), donate_argnums=0
         )
-        self._prepare = jax.jit(partial(asymmetric.prepare, method=method), static_argnames=("which", "updates"))
-        self._study = jax.jit(partial(asymmetric.study, method=method), static_argnames="which")
-
-    @property
-    def uneven(self) -> bool:
-        """Whether one job is what the others, and whoever collects, must not hold up."""
-        return any(job.parts > 1 for job in self._jobs)
 
     def insert(self, chunk: npt.NDArray[np.float32]) -> None:
         """Store the steps (P, K, width) that were just collected, one environment's after another's."""
@@ -115,7 +102,7 @@ class Learner:
         """Begin to update every learner as many times as told; `wait` for it before anything else."""
         if self.time == 0 and self.method.scaled:
             self._scales = [self._measured(ring) for ring in self._rings]
-        self._running = [self._begin(job, updates) for job in self._jobs]
+        self._running = [self._pool.submit(self._run, job, updates, self.time) for job in self._jobs]
         self.time += updates
 
     def wait(self) -> Metrics:
@@ -168,31 +155,13 @@ class Learner:
         seen = seen.reshape(-1, self._lanes * rows, columns.obs_dim)
         return Scale(*map(jnp.asarray, normalisation.measure(seen, self.method.goals)))
 
-    def _begin(self, job: Job, updates: int) -> Future[Metrics]:
-        """Let the threads make a job's updates.
-
-        Jobs in parts wait for lessons that stand behind them in the queue; there are always fewer of them than threads,
-        since the lightest job of each agent is none.
-        """
+    def _run(self, job: Job, updates: int, time: int) -> Metrics:
         mine = tuple(self.learners[job.shard][number] for number in job.which)
-        if job.parts == 1 or updates % job.parts:
-            return self._pool.submit(self._run, job, partial(self._whole, job, mine, self.time, updates))
-        each = updates // job.parts
-        lessons: list[Future[Lessons]] = [Future() for _ in range(job.parts)]
-        tasks = [
-            partial(self._fulfil, promise, job, mine, self.time + part * each, each)
-            for part, promise in enumerate(lessons)
-        ]
-        for task in tasks[:AT_ONCE]:
-            self._pool.submit(task)
-        running = self._pool.submit(self._run, job, partial(self._by_parts, job, mine, lessons))
-        for task in tasks[AT_ONCE:]:
-            self._pool.submit(task)
-        return running
-
-    def _run(self, job: Job, learn: Callable[[], tuple[Learners, Metrics]]) -> Metrics:
         try:
-            new, metrics = learn()
+            new, metrics = self._learn(
+                mine, *self._fed(job, time), which=job.which, updates=updates, seen=self._scales[job.shard]
+            )
+            found = dict(jax.device_get(metrics))
         except jax.errors.JaxRuntimeError as error:
             # An environment that fails when asked about a goal fails inside the compiled program.
             _, name, message = str(error).rpartition("LowgearError: ")
@@ -201,34 +170,10 @@ class Learner:
             raise LowgearError(message.splitlines()[0]) from None
         for number, learner in zip(job.which, new, strict=True):
             self.learners[job.shard][number] = learner
-        return metrics
-
-    def _whole(self, job: Job, mine: Learners, time: int, updates: int) -> tuple[Learners, Metrics]:
-        new, metrics = self._learn(mine, *self._fed(job, time), which=job.which, updates=updates, seen=self._seen(job))
-        return new, dict(jax.device_get(metrics))
-
-    def _by_parts(self, job: Job, mine: Learners, lessons: Sequence[Future[Lessons]]) -> tuple[Learners, Metrics]:
-        found = []
-        for promise in lessons:
-            mine, metrics = self._study(mine, promise.result(), self._knobs[job.shard], which=job.which)
-            found.append(metrics)
-        parts = jax.device_get(found)
-        return mine, {name: np.mean([part[name] for part in parts], axis=0) for name in parts[0]}
-
-    def _fulfil(self, promise: Future[Lessons], job: Job, mine: Learners, time: int, updates: int) -> None:
-        """Prepare a part's lessons; what goes wrong is told to whoever waits for them."""
-        try:
-            fed = self._fed(job, time)
-            lessons = self._prepare(mine, *fed, which=job.which, updates=updates, seen=self._seen(job))
-            promise.set_result(jax.block_until_ready(lessons))
-        except BaseException as error:
-            promise.set_exception(error)
+        return found
 
     def _fed(self, job: Job, time: int) -> tuple[replay.Replay, Knobs, np.int32]:
         return self._rings[job.shard], self._knobs[job.shard], np.int32(time)
-
-    def _seen(self, job: Job) -> Scale | None:
-        return self._scales[job.shard]
 
 
 def keep_compiled_programs() -> None:
@@ -255,12 +200,6 @@ def _cut(method: Method, parts: int, which: Sequence[int]) -> list[tuple[int, ..
     for number in sorted(which, key=lambda n: -_work(method, n)):
         min(groups, key=lambda group: sum(_work(method, n) for n in group)).append(number)
     return [tuple(sorted(group)) for group in groups]
-
-
-def _needs_help(method: Method, group: tuple[int, ...], groups: Sequence[tuple[int, ...]]) -> bool:
-    """Whether a group of gears has so much more to do than another that the other should prepare its lessons."""
-    work = [sum(_work(method, number) for number in other) for other in groups]
-    return len(method.gears) not in group and sum(_work(method, number) for number in group) > 2 * min(work)
 
 
 def _work(method: Method, number: int) -> int:
