@@ -4,10 +4,10 @@ A score is a return, or a success rate where the task tells of success. Along th
 FLOPs fall: the settings that meet a demand lie on one side of some point. The search brackets that point and halves the
 bracket.
 
-A setting is played a batch at a time, until the interval of its margin over the demand is clear of zero or too narrow to
-matter. The setting that is chosen to keep a score plays all episodes before it is reported. All settings start from the
-same states, so that margins against the agent's own best are paired differences, which need far fewer episodes than two
-means.
+A setting is played a batch at a time, until the interval of its margin over the demand is clear of zero or too narrow
+to matter. The setting that is chosen to keep a score plays all episodes before it is reported. All settings start from
+the same states, so that margins against the agent's own best are paired differences, which need far fewer episodes
+than two means.
 """
 
 import math
