@@ -11,7 +11,9 @@ class Recipe:
     """Settings of the learners. The defaults are the paper's; see `modern` for what we change and why."""
 
     name: str = "paper"
-    learning_rate: float = 3e-4  # of every gear's actor, critics and temperature
+    learning_rate: float = 3e-4  # of every gear's critics
+    actor_learning_rate: float | None = None  # of its actor and temperature; None: as the critics'
+    actor_every: int = 1  # updates of the critics for each of actor and temperature
     discount: float = 0.99  # of the gears, per step
     target_rate: float = 0.005  # τ: how fast the target critics follow
     batch: int = 256  # steps in a gear's batch
@@ -21,6 +23,12 @@ class Recipe:
     critic_normalise: bool = False  # layer normalisation in the critics
     critic_units: int | None = None  # hidden width of every gear's critics; None: as wide as the actor
     bound_targets: bool = False  # keep the critics' targets within what rewards allow, where the task's are known
+    lenient_twins: bool = False  # targets take the mean of the twin critics until an episode ends for real
+    first_values: float = 1.0  # times what fresh critics would say
+    target_entropy: float = 1.0  # times minus the number of actions
+    first_alpha: float = 1.0  # temperature at the start
+    normalise_observations: bool = False  # by running statistics, for gears and master
+    scale_rewards: bool = False  # of the gears, by the running return
     random_steps: int = 1_000  # uniformly random actions, and no updates, at the start of a run
     noise_hold: int = 1  # steps that a draw of action noise holds: longer reaches farther where control is slow
     master_units: int = 32
@@ -34,7 +42,6 @@ class Recipe:
     explore_last: float = 0.02  # the ε it ends with
     hindsight_share: float = 0.8  # of a batch that hindsight relabels, on tasks with goals; 0: no hindsight
     goal_random_share: float = 0.0  # of all later steps on tasks with goals: uniformly random actions too
-    goal_scale: bool = False  # learners see observations of tasks with goals on the scale of the random steps
     goal_reward_shift: float = 1.0  # added to the rewards of tasks with hindsight: 0 and 1 instead of -1 and 0
     end_on_success: bool = True  # an episode that succeeds ends, on tasks with goals
     periods: tuple[int, ...] = (5,)  # steps a pick may hold; the master chooses where there are several
@@ -81,7 +88,6 @@ MODERN = replace(
     sample_master=False,
     bound_targets=True,
     goal_random_share=0.3,
-    goal_scale=True,
     goal_reward_shift=0.0,
     end_on_success=False,
 )

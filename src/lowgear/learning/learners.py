@@ -23,9 +23,14 @@ class AgentParameters(NamedTuple):
     cost_ratio: Any  # of its ends; 1 where the agent has one coefficient
     discount: Any
     master_discount: Any
-    learning_rate: Any
+    learning_rate: Any  # of the critics
+    actor_learning_rate: Any  # of actor and temperature
+    target_rate: Any  # τ of the target critics' moving average
+    target_entropy: Any
     master_learning_rate: Any
     shared: Any  # bool; False is the separate-buffers ablation
+    pessimism: Any  # 1: targets take the lesser of the twin critics, 0: their mean
+    reward_scale: Any  # what the gears' rewards are divided by; found while training, or 1
     choice_cost: Any = None  # (P, choices): known cost of each choice at λ = 1, where the master need not learn it
 
 
@@ -44,13 +49,17 @@ class GearLearner(Protocol):
     def noise_dim(self) -> int:
         """Standard normal numbers that an update takes, for each transition."""
 
+    @property
+    def cycle(self) -> int:
+        """Updates after which what an update does repeats; 1 where all do the same."""
+
     def init(self, key: jax.Array) -> State:
         """A fresh learner."""
 
     def update(
-        self, state: State, batch: Transitions, noise: jax.Array, agent: AgentParameters
+        self, state: State, batch: Transitions, noise: jax.Array, agent: AgentParameters, phase: int
     ) -> tuple[State, Metrics]:
-        """One update; `noise` is flat, (batch · noise_dim,)."""
+        """One update, the one of number `phase` in its cycle; `noise` is flat, (batch · noise_dim,)."""
 
     def actors(self, state: State) -> tuple[Mlp, ...]:
         """What is deployed: the actor of each of its gears."""

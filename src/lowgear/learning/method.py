@@ -28,7 +28,16 @@ class Method(NamedTuple):
     dial: bool  # picks are paid at coefficients of a range, and the master's learner sees which
     discount_by_step: bool  # the master's discount follows the steps a pick held; the paper applies it once a pick
     goals: Goals | None = None  # None: no hindsight
-    normalised: bool = False  # learners see normalised observations
+    normalise_observations: bool = False  # by running statistics, for gears and master
+    scale_rewards: bool = False  # of the gears, by the running return; the master is paid the task's own
+    lenient_twins: bool = (
+        False  # the mean of the twin critics counts until an episode ends for real, then their minimum
+    )
+
+    @property
+    def tracks_statistics(self) -> bool:
+        """Whether what agents meet is kept account of."""
+        return self.normalise_observations or self.scale_rewards or self.lenient_twins
 
     @property
     def learners(self) -> int:
@@ -73,6 +82,8 @@ def sample_gear_batch(
         batch = hindsight.relabel(batch, new, agent.discount, method.goals)
     if normaliser is not None:
         batch = normalisation.normalise(batch, normaliser)
+    if method.scale_rewards:
+        batch = batch._replace(reward=batch.reward / agent.reward_scale)
     # Flat: with a short last axis the compiler's loop over these would not be vectorised.
     noise = rng.normal(agent.seed, rng.stream(rng.ACTIONS, number), time, learner.batch * learner.noise_dim)
     return GearBatch(batch, noise)

@@ -1,44 +1,104 @@
-"""Normalised observations: learners see them centred and divided by their spread.
+"""Running statistics of what an agent has met: normalised observations, and rewards on one scale.
 
-Where positions differ by centimetres around a metre and more, small networks learn sooner for it. It costs nothing at
-deployment: the first layer of whatever acts takes the normaliser in, and sees observations as they are.
+Both are updated when a chunk is inserted and applied when a batch is sampled, so that old rows are seen on today's
+scale. They cost nothing at deployment: the first layer of whatever acts takes the normaliser in. Functions here see one
+agent, except `fold`; the population axis is added by `jax.vmap` outside.
 """
 
 from typing import Any, NamedTuple, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from lowgear.learning.hindsight import Goals
+from lowgear.learning.replay import Columns
 from lowgear.learning.transitions import MasterTransitions, Transitions
-from lowgear.policy.arrays import FloatArray
 
-LEAST_STD = 0.01  # what hardly moved is not blown up further
+LEAST_STD = 0.01  # what hardly moves is not blown up further
+LARGEST_RETURN = 5.0  # that a scaled running return may have: SimBaV2, Lee et al. 2025
 Batch = TypeVar("Batch", Transitions, MasterTransitions)
 
 
+class Running(NamedTuple):
+    """Mean and variance of all values so far; Chan et al. 1979."""
+
+    size: jax.Array  # (): how many they are
+    mean: jax.Array  # (d,)
+    variance: jax.Array  # (d,), of the population
+
+
+class Statistics(NamedTuple):
+    """What one agent has met."""
+
+    observation: Running  # (obs,)
+    open_return: jax.Array  # (E,): discounted sum of the rewards of each environment's episode so far
+    returns: Running  # (1,): of the open returns after every step
+    largest_return: jax.Array  # (): of them, in absolute value
+    ends: jax.Array  # (): episodes that ended for real
+
+
 class Normaliser(NamedTuple):
-    """Of P agents, (P, obs) each; of one, (obs,)."""
+    """Of observations, (obs,) each; of P agents (P, obs)."""
 
     mean: Any
     std: Any
 
 
-def identity(population: int, obs_dim: int) -> Normaliser:
-    """Observations as they are."""
-    return Normaliser(np.zeros((population, obs_dim), np.float32), np.ones((population, obs_dim), np.float32))
+def init(obs_dim: int, environments: int) -> Statistics:
+    """Of an agent that has met nothing."""
+    return Statistics(_nothing(obs_dim), jnp.zeros(environments), _nothing(1), jnp.zeros(()), jnp.zeros(()))
 
 
-def estimate(observations: FloatArray, goals: Goals | None = None) -> Normaliser:
-    """From what P agents saw, (P, N, obs). Goals, desired or achieved, share one: hindsight swaps them."""
-    seen = observations.astype(np.float64)
-    mean, std = seen.mean(axis=1), seen.std(axis=1)
+def observe(statistics: Statistics, rows: jax.Array, columns: Columns, discount: jax.Array) -> Statistics:
+    """After a chunk of K steps in E environments, (E, K, width)."""
+    observation, reward = rows[..., columns.observation], rows[..., columns.reward]
+
+    def step(open_return: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        reward, end = at
+        grown = discount * open_return + reward
+        return grown * (1 - end), grown
+
+    open_return, returns = jax.lax.scan(step, statistics.open_return, (reward.T, rows[..., columns.ended].T))
+    return Statistics(
+        merge(statistics.observation, observation.reshape(-1, observation.shape[-1])),
+        open_return,
+        merge(statistics.returns, returns.reshape(-1, 1)),
+        jnp.maximum(statistics.largest_return, jnp.abs(returns).max()),
+        statistics.ends + (1 - rows[..., columns.alive]).sum(),
+    )
+
+
+def merge(running: Running, values: jax.Array) -> Running:
+    """With (N, d) more values."""
+    new = jnp.float32(values.shape[0])
+    size = running.size + new
+    share = new / size
+    apart = values.mean(axis=0) - running.mean
+    variance = (1 - share) * running.variance + share * values.var(axis=0) + share * (1 - share) * apart**2
+    return Running(size, running.mean + share * apart, variance)
+
+
+def normaliser(statistics: Statistics, goals: Goals | None = None) -> Normaliser:
+    """Mean and deviation of the observations; of none, those that change nothing.
+
+    Goals, desired or achieved, share them: hindsight swaps the two.
+    """
+    size, mean, variance = statistics.observation
     if goals is not None:
         achieved, desired = slice(*goals.achieved), slice(*goals.desired)
-        both = np.concatenate([seen[:, :, achieved], seen[:, :, desired]], axis=1)
-        mean[:, achieved] = mean[:, desired] = both.mean(axis=1)
-        std[:, achieved] = std[:, desired] = both.std(axis=1)
-    return Normaliser(mean.astype(np.float32), np.maximum(std, LEAST_STD).astype(np.float32))
+        middle = (mean[achieved] + mean[desired]) / 2
+        apart = (mean[achieved] - mean[desired]) / 2
+        both = (variance[achieved] + variance[desired]) / 2 + apart**2
+        mean = mean.at[achieved].set(middle).at[desired].set(middle)
+        variance = variance.at[achieved].set(both).at[desired].set(both)
+    return Normaliser(mean, jnp.where(size > 0, jnp.maximum(jnp.sqrt(variance), LEAST_STD), 1.0))
+
+
+def reward_scale(statistics: Statistics) -> jax.Array:
+    """What rewards are divided by, (): max(std G, max |G| / 5) of the running return G; 1 before any reward."""
+    scale = jnp.maximum(jnp.sqrt(statistics.returns.variance[0]), statistics.largest_return / LARGEST_RETURN)
+    return jnp.where(scale > 1e-8, scale, 1.0)
 
 
 def normalise(batch: Batch, normaliser: Normaliser) -> Batch:
@@ -64,3 +124,7 @@ def fold(network: Any, normaliser: Normaliser) -> Any:
     weight[:, :inputs] /= normaliser.std[:, :, None]
     bias -= np.einsum("pi,pio->po", normaliser.mean, weight[:, :inputs])
     return (first._replace(weight=weight.astype(np.float32), bias=bias.astype(np.float32)), *others)
+
+
+def _nothing(size: int) -> Running:
+    return Running(jnp.zeros(()), jnp.zeros(size), jnp.zeros(size))

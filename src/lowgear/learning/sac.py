@@ -1,7 +1,7 @@
 """Soft actor-critic: Haarnoja et al. 2018, twin critics, automatic entropy.
 
-Actor, critics and temperature take one gradient step on the same batch, all from the parameters before the step, so
-that one backward pass and one Adam update on one flat vector serve them all.
+Actor, critics and temperature take their steps on the same batch, all from the parameters before the step, so that one
+backward pass serves them all; actor and temperature may step more rarely than the critics.
 """
 
 from dataclasses import dataclass
@@ -30,17 +30,20 @@ class SacState(NamedTuple):
 
     params: SacParams
     target_critics: Mlp
-    adam: optax.OptState
+    critic_adam: optax.OptState
+    policy_adam: optax.OptState  # of actor and temperature
+    reward_scale: jax.Array  # (): that the critics' values are on; 0 before the first update
 
 
 class SacSettings(NamedTuple):
-    """What an update needs to know besides its state."""
+    """What an update needs to know besides its state and the agent's parameters."""
 
     actor_activation: str
     critic_style: CriticStyle
-    target_rate: float  # τ of the target critics' moving average
-    target_entropy: float
-    value_bounds: tuple[float, float] | None = None  # that targets are kept within
+    actor_every: int = 1  # updates of the critics for each of actor and temperature
+    first_alpha: float = 1.0  # temperature at the start
+    first_values: float = 1.0  # times what fresh critics would say
+    value_bounds: tuple[float, float] | None = None  # that targets are kept within, in the task's rewards
 
 
 @dataclass(frozen=True)
@@ -65,84 +68,136 @@ class Sac:
         """For the next action and the current one."""
         return 2 * self.act_dim
 
+    @property
+    def cycle(self) -> int:
+        """Actor and temperature step in the first of so many updates."""
+        return self.settings.actor_every
+
     def init(self, key: jax.Array) -> SacState:
         """A fresh learner."""
-        return init(key, self.obs_dim, self.act_dim, self.units, self.critic_units)
+        return init(key, self.obs_dim, self.act_dim, self.units, self.critic_units, self.settings)
 
     def update(
-        self, state: SacState, batch: Transitions, noise: jax.Array, agent: AgentParameters
+        self, state: SacState, batch: Transitions, noise: jax.Array, agent: AgentParameters, phase: int
     ) -> tuple[SacState, Metrics]:
-        """One gradient step on everything."""
+        """One gradient step on the critics and, in phase 0, on actor and temperature."""
         noise = noise.reshape(2, self.batch, self.act_dim)
-        return update(state, batch, noise, agent.learning_rate, self.settings)
+        return update(state, batch, noise, agent, self.settings, with_policy=phase == 0)
 
     def actors(self, state: SacState) -> tuple[Mlp, ...]:
         """The gear's actor."""
         return (state.params.actor,)
 
     def flops(self) -> int:
-        """Of the products of one update: forward and backward, nothing else."""
+        """Of the products of one update, on average: forward and backward, nothing else."""
         obs, act, units, critic = self.obs_dim, self.act_dim, self.units, self.critic_units
         critic_forward = obs * critic + act * critic + critic * critic + critic
         critic_inner = critic * critic + critic
         targets, fit = 2 * critic_forward, 2 * (2 * critic_forward + critic_inner)
-        improve = 2 * (critic_forward + critic_inner + act * critic)
         actor_forward = obs * units + units * units + 2 * units * act
         actor_inner = units * units + 2 * units * act
-        return 2 * self.batch * (targets + fit + improve + 3 * actor_forward + actor_inner)
+        improve = 2 * (critic_forward + critic_inner + act * critic) + 2 * actor_forward + actor_inner
+        return round(2 * self.batch * (targets + actor_forward + fit + improve / self.settings.actor_every))
 
 
-def init(key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: int) -> SacState:
+def init(key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: int, settings: SacSettings) -> SacState:
     """A fresh gear."""
     actor_key, critic_key = jax.random.split(key)
-    critics = init_critics(critic_key, obs_dim, act_dim, critic_units)
-    params = SacParams(init_actor(actor_key, obs_dim, act_dim, units), critics, jnp.zeros((), jnp.float32))
-    return SacState(params, jax.tree.map(jnp.copy, critics), ADAM.init(params))
+    critics = multiply(init_critics(critic_key, obs_dim, act_dim, critic_units), settings.first_values)
+    actor = init_actor(actor_key, obs_dim, act_dim, units)
+    log_alpha = jnp.log(jnp.float32(settings.first_alpha))
+    target_critics = jax.tree.map(jnp.copy, critics)
+    adams = ADAM.init(critics), ADAM.init((actor, log_alpha))
+    return SacState(SacParams(actor, critics, log_alpha), target_critics, *adams, jnp.zeros((), jnp.float32))
 
 
 def update(
-    state: SacState, batch: Transitions, noise: jax.Array, learning_rate: jax.Array, settings: SacSettings
+    state: SacState,
+    batch: Transitions,
+    noise: jax.Array,
+    agent: AgentParameters,
+    settings: SacSettings,
+    with_policy: bool = True,
 ) -> tuple[SacState, Metrics]:
-    """One gradient step on everything; `noise` is (2, B, act), standard normal: of next actions, then current ones."""
-    target = targets(state, batch, noise[0], settings)
-    grads, metrics = jax.grad(losses, has_aux=True)(state.params, batch, target, noise[1], settings)
-    params, adam = adam_step(state.params, grads, state.adam, learning_rate)
-    target_critics = jax.tree.map(lambda t, p: t + settings.target_rate * (p - t), state.target_critics, params.critics)
-    return SacState(params, target_critics, adam), metrics
+    """One gradient step on the critics and, `with_policy`, on actor and temperature.
+
+    `noise` is (2, B, act), standard normal: of next actions, then current ones.
+    """
+    state = rescale(state, agent.reward_scale)
+    params, rate = state.params, agent.target_rate
+    target = targets(state, batch, noise[0], agent, settings)
+    critic_grads, metrics = jax.grad(critic_loss, has_aux=True)(params.critics, batch, target, settings)
+    critics, critic_adam = adam_step(params.critics, critic_grads, state.critic_adam, agent.learning_rate)
+    target_critics = jax.tree.map(lambda t, p: t + rate * (p - t), state.target_critics, critics)
+    new_params, policy_adam = params._replace(critics=critics), state.policy_adam
+    if with_policy:
+        policy = params.actor, params.log_alpha
+        policy_grads, found = jax.grad(policy_loss, has_aux=True)(
+            policy, params.critics, batch.observation, noise[1], agent, settings
+        )
+        (actor, log_alpha), policy_adam = adam_step(policy, policy_grads, policy_adam, agent.actor_learning_rate)
+        new_params, metrics = SacParams(actor, critics, log_alpha), metrics | found
+    return SacState(new_params, target_critics, critic_adam, policy_adam, state.reward_scale), metrics
 
 
-def targets(state: SacState, batch: Transitions, noise: jax.Array, settings: SacSettings) -> jax.Array:
-    """What the critics' values are drawn towards, (B,): reward and soft value of the next state."""
-    next_action, next_log_density = sample_action(
-        state.params.actor, batch.next_observation, noise, settings.actor_activation
+def rescale(state: SacState, reward_scale: jax.Array) -> SacState:
+    """The gear on another scale of rewards, its critics meaning the same: van Hasselt et al. 2016, PopArt."""
+    ratio = jnp.where(state.reward_scale > 0, state.reward_scale / reward_scale, 1.0)
+    return state._replace(
+        params=state.params._replace(critics=multiply(state.params.critics, ratio)),
+        target_critics=multiply(state.target_critics, ratio),
+        reward_scale=reward_scale,
     )
-    next_value = critic_values(state.target_critics, batch.next_observation, next_action, settings.critic_style)
-    soft_value = next_value.min(axis=0) - jnp.exp(state.params.log_alpha) * next_log_density
-    target = batch.reward + batch.discount * soft_value
-    return target if settings.value_bounds is None else jnp.clip(target, *settings.value_bounds)
 
 
-def losses(
-    params: SacParams, batch: Transitions, target: jax.Array, noise: jax.Array, settings: SacSettings
+def multiply(critics: Mlp, factor: jax.Array | float) -> Mlp:
+    """Critics whose values are so many times as large."""
+    *hidden, last = critics
+    return (*hidden, jax.tree.map(lambda x: x * factor, last))
+
+
+def targets(
+    state: SacState, batch: Transitions, noise: jax.Array, agent: AgentParameters, settings: SacSettings
+) -> jax.Array:
+    """What the critics' values are drawn towards, (B,): reward and soft value of the next state."""
+    params, style = state.params, settings.critic_style
+    action, log_density = sample_action(params.actor, batch.next_observation, noise, settings.actor_activation)
+    value = combine(critic_values(state.target_critics, batch.next_observation, action, style), agent.pessimism)
+    target = batch.reward + batch.discount * (value - jnp.exp(params.log_alpha) * log_density)
+    if settings.value_bounds is None:
+        return target
+    low, high = settings.value_bounds
+    return jnp.clip(target, low / agent.reward_scale, high / agent.reward_scale)
+
+
+def combine(values: jax.Array, pessimism: jax.Array) -> jax.Array:
+    """The twin critics' values, (2, B), as one: their mean where pessimism is 0, their minimum where it is 1."""
+    return jnp.where(pessimism > 0, values.min(axis=0), values.mean(axis=0))
+
+
+def critic_loss(
+    critics: Mlp, batch: Transitions, target: jax.Array, settings: SacSettings
 ) -> tuple[jax.Array, Metrics]:
-    """The sum of the critics', the actor's and the temperature's losses, each fenced off from the others."""
-    fixed = jax.lax.stop_gradient(params)
-    alpha = jnp.exp(fixed.log_alpha)
+    """Half the mean squared error, summed over the twins."""
+    value = critic_values(critics, batch.observation, batch.action, settings.critic_style)
+    loss = 0.5 * jnp.square(value - target[None]).mean(axis=1).sum()
+    return loss, {"critic_loss": loss, "value": value.mean()}
 
-    value = critic_values(params.critics, batch.observation, batch.action, settings.critic_style)
-    critic_loss = 0.5 * jnp.square(value - target[None]).mean(axis=1).sum()
 
-    action, log_density = sample_action(params.actor, batch.observation, noise, settings.actor_activation)
-    climbed = critic_values(fixed.critics, batch.observation, action, settings.critic_style).min(axis=0)
-    actor_loss = (alpha * log_density - climbed).mean()
-
+def policy_loss(
+    policy: tuple[Mlp, jax.Array],
+    critics: Mlp,
+    observation: jax.Array,
+    noise: jax.Array,
+    agent: AgentParameters,
+    settings: SacSettings,
+) -> tuple[jax.Array, Metrics]:
+    """The actor's and the temperature's loss, each fenced off from the other."""
+    actor, log_alpha = policy
+    alpha = jnp.exp(jax.lax.stop_gradient(log_alpha))
+    action, log_density = sample_action(actor, observation, noise, settings.actor_activation)
+    value = combine(critic_values(critics, observation, action, settings.critic_style), agent.pessimism)
+    actor_loss = (alpha * log_density - value).mean()
     entropy = -jax.lax.stop_gradient(log_density).mean()
-    alpha_loss = params.log_alpha * (entropy - settings.target_entropy)
-
-    metrics = {
-        "critic_loss": critic_loss,
-        "value": value.mean(),
-        "entropy": entropy,
-        "alpha": alpha,
-    }
-    return critic_loss + actor_loss + alpha_loss, metrics
+    alpha_loss = log_alpha * (entropy - agent.target_entropy)
+    return actor_loss + alpha_loss, {"entropy": entropy, "alpha": alpha}

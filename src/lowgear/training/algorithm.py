@@ -6,6 +6,7 @@ is the paper's own schedule. Line 12, what the master pays, is left until a batc
 and picks, so that any cost coefficient can be paid for them.
 """
 
+import math
 from functools import partial
 from typing import Any
 
@@ -13,10 +14,10 @@ import jax
 import jax.numpy as jnp
 
 from lowgear.envs.protocol import Step
-from lowgear.learning import rng
+from lowgear.learning import normalisation, rng
 from lowgear.learning.learners import AgentParameters, Metrics, State
 from lowgear.learning.method import GearBatch, Method, sample_gear_batch, sample_picks
-from lowgear.learning.normalisation import Normaliser
+from lowgear.learning.normalisation import Normaliser, Statistics
 from lowgear.learning.replay import Columns, Replay, UnpaidPicks, by_agent
 from lowgear.learning.transitions import MasterTransitions
 from lowgear.policy import dial
@@ -108,7 +109,7 @@ def update(
     learners: Learners,
     buffer: Replay,
     agents: AgentParameters,
-    normaliser: Normaliser | None,
+    statistics: Statistics | None,
     time: jax.Array,
     *,
     which: tuple[int, ...],
@@ -120,33 +121,78 @@ def update(
     Learners never read each other, so any part of them may be updated at once. `time` counts the updates before these.
     """
     buffer = by_agent(buffer, method.replay.environments)
+    normaliser = normalisers(statistics, method)
+    if statistics is not None:
+        agents = _informed(agents, statistics, method)
     # Sampled for all updates at once: inside a loop the compiler would draw anew for every use of a number.
     batches = tuple(
         _batches(number, buffer, agents, normaliser, time + jnp.arange(updates), method) for number in which
     )
 
-    def update_agent(states: Learners, agent: AgentParameters, batches: tuple[Any, ...]) -> tuple[Learners, Metrics]:
+    cycle = math.lcm(*(method.gears[number].cycle for number in which if number < len(method.gears)))
+
+    def update_agent(
+        states: Learners, agent: AgentParameters, batches: tuple[Any, ...], phase: int
+    ) -> tuple[Learners, Metrics]:
         new_states: list[State] = []
         metrics: Metrics = {}
         for number, state, batch in zip(which, states, batches, strict=True):
             if isinstance(batch, MasterTransitions):
                 new_state, found = method.master.update(state, batch, agent)  # line 23
             else:
-                new_state, found = method.gears[number].update(state, batch.transitions, batch.noise, agent)  # line 24
+                learner = method.gears[number]
+                new_state, found = learner.update(
+                    state, batch.transitions, batch.noise, agent, phase % learner.cycle
+                )  # line 24
             new_states.append(new_state)
             metrics |= {f"{method.name(number)}_{name}": value for name, value in found.items()}
         return tuple(new_states), metrics
 
     def body(states: Learners, batches: tuple[Any, ...]) -> tuple[Learners, Metrics]:
-        new_states, metrics = jax.vmap(update_agent)(states, agents, batches)
-        return new_states, metrics
+        metrics: Metrics = {}
+        for phase in range(cycle):
+            now = jax.tree.map(lambda x, phase=phase: x[phase], batches)
+            states, found = jax.vmap(partial(update_agent, phase=phase))(states, agents, now)
+            metrics = found | metrics  # of the cycle's first update that has them
+        return states, metrics
 
-    new_learners, metrics = jax.lax.scan(body, learners, batches)
+    cycles = jax.tree.map(lambda x: x.reshape(updates // cycle, cycle, *x.shape[1:]), batches)
+    new_learners, metrics = jax.lax.scan(body, learners, cycles)
     kept = tuple(
         _where(_can_sample(buffer, number, method), new, old)  # line 22
         for number, new, old in zip(which, new_learners, learners, strict=True)
     )
     return kept, jax.tree.map(lambda m: m.mean(axis=0), metrics)
+
+
+def observe(statistics: Statistics, chunk: jax.Array, agents: AgentParameters, method: Method) -> Statistics:
+    """The statistics of P agents after a chunk (P, K, width) of theirs, one environment's steps after another's."""
+    columns = method.replay.columns
+    if method.goals is not None:
+        chunk = chunk.at[..., columns.reward].add(method.goals.shift)
+
+    def one(statistics: Statistics, rows: jax.Array, agent: AgentParameters) -> Statistics:
+        rows = rows.reshape(method.replay.environments, -1, columns.width)
+        return normalisation.observe(statistics, rows, columns, agent.discount)
+
+    return jax.vmap(one)(statistics, chunk, agents)
+
+
+def normalisers(statistics: Statistics | None, method: Method) -> Normaliser | None:
+    """Of P agents; None where observations are seen as they are."""
+    if statistics is None or not method.normalise_observations:
+        return None
+    found: Normaliser = jax.vmap(partial(normalisation.normaliser, goals=method.goals))(statistics)
+    return found
+
+
+def _informed(agents: AgentParameters, statistics: Statistics, method: Method) -> AgentParameters:
+    """The agents' parameters with what follows from what they have met."""
+    if method.scale_rewards:
+        agents = agents._replace(reward_scale=jax.vmap(normalisation.reward_scale)(statistics))
+    if method.lenient_twins:
+        agents = agents._replace(pessimism=(statistics.ends > 0).astype(jnp.float32))
+    return agents
 
 
 def _batches(

@@ -76,7 +76,7 @@ class Training:
         method = method_of(config, env.spec, env.goal_rule, make_learners)
         self.cost = method.cost
         self.tariff = tariff_of(config, method.cost)
-        agents = parameters_of(config, self.tariff)
+        agents = parameters_of(config, env.spec, self.tariff)
         self.learner = ParallelLearner(method, agents, config.capacity, which=learners_needed(config, method))
         behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
         self.collector = Collector(env, behaviour, weights_of(self.learner, self.tariff))
@@ -293,7 +293,7 @@ class Training:
         self.collector.weights = weights_of(self.learner, self.tariff)
         for rows in checkpoint.read_rows(directory, latest, population, chunk, self.collector.columns.width):
             if self._pending is not None:
-                self.learner.insert(self._pending)
+                self.learner.insert(self._pending, known=True)
             self._pending = rows
         self.collector.steps = latest.steps
         self._restart(latest.number)

@@ -23,7 +23,7 @@ from lowgear import LowgearError
 from lowgear.learning import normalisation, replay
 from lowgear.learning.learners import AgentParameters
 from lowgear.learning.method import Method
-from lowgear.learning.normalisation import Normaliser
+from lowgear.learning.normalisation import Statistics
 from lowgear.policy.arrays import FloatArray
 from lowgear.training import algorithm
 from lowgear.training.algorithm import Learners
@@ -52,7 +52,7 @@ class LearnerStates(NamedTuple):
     """All that learning has left behind, on the host."""
 
     learners: Learners
-    normaliser: Normaliser | None  # None where observations are seen as they are
+    statistics: Statistics | None  # of what the agents have met, where it is kept account of
 
 
 class ParallelLearner:
@@ -80,8 +80,8 @@ class ParallelLearner:
         # One program, which the next run finds in the cache; operation by operation it would be dozens.
         init = jax.jit(partial(algorithm.init, method=method))
         self._learners = [list(init(a.seed)) for a in self._agents]
-        self._normalisers = [self._identity(len(a.seed)) for a in self._agents]
         environments = method.replay.environments
+        self._statistics = [self._no_statistics(len(a.seed)) for a in self._agents]
         rings = [environments * (s.stop - s.start) for s in self._slices]
         self._buffers = [replay.init(count, capacity // environments, method.replay) for count in rings]
         self._shared = [jnp.repeat(a.shared, environments) for a in self._agents]
@@ -90,20 +90,25 @@ class ParallelLearner:
         self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
         self._running: list[Future[tuple[Metrics, float]]] = []
         self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
+        self._observe = jax.jit(partial(algorithm.observe, method=method))
+        self._normalisers = jax.jit(partial(algorithm.normalisers, method=method))
         self._update = jax.jit(
             partial(algorithm.update, method=method), static_argnames=("which", "updates"), donate_argnums=0
         )
 
-    def insert(self, chunk: FloatArray) -> None:
-        """Store the steps (P, K, width) that were just collected, one environment's after another's."""
+    def insert(self, chunk: FloatArray, known: bool = False) -> None:
+        """Store the steps (P, K, width) that were just collected, one environment's after another's.
+
+        Steps that are `known` are in the statistics already: a run that goes on restores both.
+        """
         for s, (agents, shared) in enumerate(zip(self._slices, self._shared, strict=True)):
             rows = chunk[agents].reshape(len(shared), -1, chunk.shape[2])
             self._buffers[s] = self._insert(self._buffers[s], rows, shared)
+            if self._statistics[s] is not None and not known:
+                self._statistics[s] = self._observe(self._statistics[s], chunk[agents], self._agents[s])
 
     def start(self, updates: int) -> None:
         """Begin to update every learner as many times as told; `wait` for it before anything else."""
-        if self.time == 0 and self.method.normalised:
-            self._normalisers = [self._estimate(buffer) for buffer in self._buffers]
         self._started = time.perf_counter()
         self._running = [self._workers.submit(self._run, job, updates, self.time) for job in self.jobs]
         self.time += updates
@@ -122,8 +127,8 @@ class ParallelLearner:
     def states(self) -> LearnerStates:
         """Every learner of the whole population, and what they see observations through."""
         shards = [
-            LearnerStates(tuple(learners), normaliser)
-            for learners, normaliser in zip(self._learners, self._normalisers, strict=True)
+            LearnerStates(tuple(learners), statistics)
+            for learners, statistics in zip(self._learners, self._statistics, strict=True)
         ]
         joined: LearnerStates = _on_host(shards)
         return joined
@@ -131,8 +136,8 @@ class ParallelLearner:
     def networks(self) -> tuple[Any, ...]:
         """What acts: each gear's actor, then the master, as layers of NumPy arrays, P on every leading axis."""
         networks = _on_host([self._actors(learners) for learners in self._learners])
-        if self.method.normalised:
-            normaliser = _on_host(self._normalisers)
+        if self.method.normalise_observations:
+            normaliser = _on_host([self._normalisers(statistics) for statistics in self._statistics])
             networks = tuple(normalisation.fold(network, normaliser) for network in networks)
         return tuple(networks)
 
@@ -140,7 +145,7 @@ class ParallelLearner:
         """Take over what `states` gave."""
         for s, agents in enumerate(self._slices):
             part = jax.tree.map(lambda x, a=agents: jnp.array(x[a]), states)
-            self._learners[s], self._normalisers[s] = list(part.learners), part.normaliser
+            self._learners[s], self._statistics[s] = list(part.learners), part.statistics
         self.time = time
 
     @property
@@ -160,7 +165,7 @@ class ParallelLearner:
                 mine,
                 self._buffers[s],
                 self._agents[s],
-                self._normalisers[s],
+                self._statistics[s],
                 np.int32(clock),
                 which=job.which,
                 updates=updates,
@@ -183,18 +188,13 @@ class ParallelLearner:
             actors |= dict(zip(learner.gears, learner.actors(state), strict=True))
         return (*(actors[gear] for gear in sorted(actors)), self.method.master.actor(learners[-1]))
 
-    def _identity(self, population: int) -> Normaliser | None:
-        if not self.method.normalised:
+    def _no_statistics(self, population: int) -> Statistics | None:
+        if not self.method.tracks_statistics:
             return None
-        return _on_device(normalisation.identity(population, self.method.replay.columns.obs_dim))
-
-    def _estimate(self, buffer: replay.Replay) -> Normaliser:
-        """From all that a shard's agents have seen so far."""
-        columns, environments = self.method.replay.columns, self.method.replay.environments
-        rows = min(int(buffer.written), buffer.rows.shape[1])
-        seen = np.asarray(buffer.rows[:, :rows, columns.observation])
-        seen = seen.reshape(-1, environments * rows, columns.obs_dim)
-        return _on_device(normalisation.estimate(seen, self.method.goals))
+        settings = self.method.replay
+        one = normalisation.init(settings.columns.obs_dim, settings.environments)
+        found: Statistics = jax.tree.map(lambda x: jnp.broadcast_to(x, (population, *x.shape)), one)
+        return found
 
 
 def keep_compiled_programs() -> None:
@@ -211,10 +211,6 @@ def balanced(which: Sequence[int], groups: int, method: Method) -> list[tuple[in
     for number in sorted(which, key=lambda n: -method.flops(n)):
         min(found, key=lambda group: sum(map(method.flops, group))).append(number)
     return [tuple(sorted(group)) for group in found]
-
-
-def _on_device(normaliser: Normaliser) -> Normaliser:
-    return Normaliser(*map(jnp.asarray, normaliser))
 
 
 def _on_host(shards: Sequence[Any]) -> Any:

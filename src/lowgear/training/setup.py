@@ -15,6 +15,7 @@ from lowgear.learning.method import Method
 from lowgear.learning.networks import CriticStyle
 from lowgear.learning.replay import Columns, ReplaySettings
 from lowgear.learning.sac import Sac, SacSettings
+from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import Tariff, Weights
 from lowgear.policy.cost import CostModel, cost_model
 from lowgear.policy.file import PolicyHeader
@@ -30,8 +31,9 @@ def sac_learners(config: RunConfig, spec: EnvSpec, goals: Goals | None) -> tuple
     settings = SacSettings(
         recipe.actor_activation,
         CriticStyle(recipe.critic_activation, recipe.critic_normalise),
-        recipe.target_rate,
-        -float(spec.act_dim),
+        recipe.actor_every,
+        recipe.first_alpha,
+        recipe.first_values,
         _value_bounds(config, goals),
     )
     return tuple(
@@ -67,7 +69,9 @@ def method_of(
         dial=recipe.dial,
         discount_by_step=recipe.discount_by_step,
         goals=goals,
-        normalised=recipe.goal_scale and spec.desired_goal is not None,
+        normalise_observations=recipe.normalise_observations,
+        scale_rewards=recipe.scale_rewards,
+        lenient_twins=recipe.lenient_twins,
     )
 
 
@@ -136,18 +140,27 @@ def tariff_of(config: RunConfig, cost: CostModel) -> Tariff | None:
     )
 
 
-def parameters_of(config: RunConfig, tariff: Tariff | None = None) -> AgentParameters:
+def parameters_of(config: RunConfig, spec: EnvSpec, tariff: Tariff | None = None) -> AgentParameters:
     """What differs between the agents, as arrays."""
     agents, recipe = config.agents, config.recipe
+
+    def all_alike(value: float) -> FloatArray:
+        return np.full(len(agents), value, np.float32)
+
     return AgentParameters(
         seed=np.array([a.seed for a in agents], np.uint32),
         cost_low=np.array([a.dial.low for a in agents], np.float32),
         cost_ratio=np.array([a.dial.ratio for a in agents], np.float32),
         discount=np.array([a.discount for a in agents], np.float32),
-        master_discount=np.full(len(agents), recipe.master_discount, np.float32),
+        master_discount=all_alike(recipe.master_discount),
         learning_rate=np.array([a.learning_rate for a in agents], np.float32),
-        master_learning_rate=np.full(len(agents), recipe.master_learning_rate, np.float32),
+        actor_learning_rate=np.array([recipe.actor_learning_rate or a.learning_rate for a in agents], np.float32),
+        target_rate=all_alike(recipe.target_rate),
+        target_entropy=all_alike(-recipe.target_entropy * spec.act_dim),
+        master_learning_rate=all_alike(recipe.master_learning_rate),
         shared=np.array([a.variant != "separate-buffers" for a in agents]),
+        pessimism=all_alike(1),
+        reward_scale=all_alike(1),
         choice_cost=None if tariff is None else tariff.each,
     )
 
