@@ -12,6 +12,7 @@ from lowgear import LowgearError, __version__
 from lowgear.commands.bench import bench
 from lowgear.commands.evaluate import evaluate
 from lowgear.commands.export import export
+from lowgear.commands.recipes import recipes
 from lowgear.commands.report import report
 from lowgear.commands.study import study
 from lowgear.commands.train import train
@@ -89,6 +90,7 @@ cli.add_command(evaluate)
 cli.add_command(tune)
 cli.add_command(export)
 cli.add_command(bench)
+cli.add_command(recipes)
 cli.add_command(report)
 cli.add_command(study)
 

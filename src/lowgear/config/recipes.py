@@ -1,9 +1,14 @@
 """Recipes: every number that changes learning, with the settings of the paper and ours."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lowgear import LowgearError
+
+
+def _field(default: Any, doc: str) -> Any:
+    """A setting, with what it is in a few words: `lowgear recipes show` prints them."""
+    return field(default=default, metadata={"doc": doc})
 
 
 @dataclass(frozen=True)
@@ -11,49 +16,53 @@ class Recipe:
     """Settings of the learners. The defaults are the paper's, except `chunk`; `modern` says what we change and why."""
 
     name: str = "paper"
-    learning_rate: float = 3e-4  # of every gear's critics
-    actor_learning_rate: float | None = None  # of its actor and temperature; None: as the critics'
-    actor_every: int = 1  # updates of the critics for each of actor and temperature
-    discount: float = 0.99  # of the gears, per step
-    target_rate: float = 0.005  # τ: how fast the target critics follow
-    batch: int = 256  # steps in a gear's batch
-    replay: int = 1_000_000  # steps kept for each agent
-    actor_activation: str = "tanh"
-    critic_activation: str = "tanh"
-    critic_normalise: bool = False  # layer normalisation in the critics
-    critic_units: int | None = None  # hidden width of every gear's critics; None: as wide as the actor
-    bound_targets: bool = False  # keep the critics' targets within what rewards allow, where the task's are known
-    lenient_twins: bool = False  # targets take the mean of the twin critics until an episode ends for real
-    first_values: float = 1.0  # times what fresh critics would say
-    target_entropy: float = 1.0  # times minus the number of actions
-    first_alpha: float = 1.0  # temperature at the start
-    normalise_observations: bool = False  # by running statistics, for gears and master
-    scale_rewards: bool = False  # of the gears, by the running return
-    random_steps: int = 1_000  # uniformly random actions, and no updates, at the start of a run
-    noise_hold: int = 1  # steps that a draw of action noise holds: longer reaches farther where control is slow
-    master_units: int = 32
-    master_learning_rate: float = 1e-3
-    master_discount: float = 0.99
-    discount_by_step: bool = False  # the master's discount follows the steps a pick held, not the picks
-    master_batch: int = 32  # picks in the master's batch
-    master_replay: int = 50_000  # picks kept
-    master_copy_every: int = 500  # updates between copies to the master's target
-    explore_share: float = 0.1  # share of training over which the master's ε falls from 1
-    explore_last: float = 0.02  # the ε it ends with
-    hindsight_share: float = 0.8  # of a batch that hindsight relabels, on tasks with goals; 0: no hindsight
-    goal_random_share: float = 0.0  # of all later steps on tasks with goals: uniformly random actions too
-    goal_reward_shift: float = 1.0  # added to the rewards of tasks with hindsight: 0 and 1 instead of -1 and 0
-    end_on_success: bool = True  # an episode that succeeds ends, on tasks with goals
-    periods: tuple[int, ...] = (5,)  # steps a pick may hold; the master chooses where there are several
-    dial: bool = False  # one agent learns a range of coefficients, and its master goes by the one it pays
-    dial_reach: tuple[float, float] = (1 / 30, 10.0)  # its ends where none are given, times the task's coefficient
-    price_picks: bool = False  # the master pays for its own inference too
-    known_prices: bool = False  # a dial's master is told what its choices cost, and learns what they earn alone
-    sample_master: bool = (
-        True  # draw from softmax of the master's values when evaluating, on tasks where the paper does
+    learning_rate: float = _field(3e-4, "of every gear's critics")
+    actor_learning_rate: float | None = _field(None, "of its actor and temperature; None: as the critics'")
+    actor_every: int = _field(1, "updates of the critics for each of actor and temperature")
+    discount: float = _field(0.99, "of the gears, per step")
+    target_rate: float = _field(0.005, "τ: how fast the target critics follow")
+    batch: int = _field(256, "steps in a gear's batch")
+    replay: int = _field(1_000_000, "steps kept for each agent")
+    actor_activation: str = _field("tanh", "of actors and master: tanh or relu")
+    critic_activation: str = _field("tanh", "tanh or relu")
+    critic_normalise: bool = _field(False, "layer normalisation in the critics")
+    critic_units: int | None = _field(None, "hidden width of every gear's critics; None: as wide as the actor")
+    bound_targets: bool = _field(
+        False, "keep the critics' targets within what rewards allow, where the task's are known"
     )
-    environments: int = 1  # of each agent; a chunk is shared out among them
-    chunk: int = 64  # steps collected while as many updates are made; ours: the paper's schedule is 1
+    lenient_twins: bool = _field(False, "targets take the mean of the twin critics until an episode ends for real")
+    first_values: float = _field(1.0, "times what fresh critics would say")
+    target_entropy: float = _field(1.0, "times minus the number of actions")
+    first_alpha: float = _field(1.0, "temperature at the start")
+    normalise_observations: bool = _field(False, "by running statistics, for gears and master")
+    scale_rewards: bool = _field(False, "of the gears, by the running return")
+    random_steps: int = _field(1_000, "uniformly random actions, and no updates, at the start of a run")
+    noise_hold: int = _field(1, "steps that a draw of action noise holds: longer reaches farther where control is slow")
+    master_units: int = _field(32, "hidden width of the master")
+    master_learning_rate: float = _field(1e-3, "of the master")
+    master_discount: float = _field(0.99, "of the master")
+    discount_by_step: bool = _field(False, "the master's discount follows the steps a pick held, not the picks")
+    master_batch: int = _field(32, "picks in the master's batch")
+    master_replay: int = _field(50_000, "picks kept")
+    master_copy_every: int = _field(500, "updates between copies to the master's target")
+    explore_share: float = _field(0.1, "share of training over which the master's ε falls from 1")
+    explore_last: float = _field(0.02, "the ε it ends with")
+    hindsight_share: float = _field(0.8, "of a batch that hindsight relabels, on tasks with goals; 0: no hindsight")
+    goal_random_share: float = _field(0.0, "of all later steps on tasks with goals: uniformly random actions too")
+    goal_reward_shift: float = _field(1.0, "added to the rewards of tasks with hindsight: 0 and 1 instead of -1 and 0")
+    end_on_success: bool = _field(True, "an episode that succeeds ends, on tasks with goals")
+    periods: tuple[int, ...] = _field((5,), "steps a pick may hold; the master chooses where there are several")
+    dial: bool = _field(False, "one agent learns a range of coefficients, and its master goes by the one it pays")
+    dial_reach: tuple[float, float] = _field(
+        (1 / 30, 10.0), "its ends where none are given, times the task's coefficient"
+    )
+    price_picks: bool = _field(False, "the master pays for its own inference too")
+    known_prices: bool = _field(False, "a dial's master is told what its choices cost, and learns what they earn alone")
+    sample_master: bool = _field(
+        True, "draw from softmax of the master's values when evaluating, on tasks where the paper does"
+    )
+    environments: int = _field(1, "of each agent; a chunk is shared out among them")
+    chunk: int = _field(64, "steps collected while as many updates are made; ours: the paper's schedule is 1")
 
     @property
     def can_know_prices(self) -> bool:
