@@ -9,8 +9,8 @@ from lowgear import LowgearError
 
 if TYPE_CHECKING:
     from lowgear.config.run import RunConfig
-    from lowgear.studies.pool import Pool
-    from lowgear.studies.setup import Group
+    from lowgear.studies.run_store import RunStore
+    from lowgear.studies.setup import Group, Setup
 
 
 @click.command()
@@ -56,21 +56,19 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
 
     from lowgear.config.tasks import find
     from lowgear.studies import catalogue, table
-    from lowgear.studies.pool import Pool
+    from lowgear.studies.run_store import RunStore
 
     chosen = catalogue.find(name)
     setup = _setup(options)
     named = [find(task) for task in tasks or chosen.tasks]
-    pool = Pool(out)
     groups = [group for task in named for group in chosen.groups(setup, task)]
-    _show_plan(pool, groups, chosen.later)
+    display = _Display(Console(stderr=True))
+    store = RunStore(out, display.listeners, display.evaluating)
+    _show_plan(store, groups, chosen.later)
     if dry_run:
         return
-    display = _Display(Console(stderr=True))
     try:
-        answer = catalogue.carry_out(
-            chosen, named, catalogue.Workshop(setup, pool, display.listeners, display.evaluating)
-        )
+        result = catalogue.carry_out(chosen, named, setup, store)
     except KeyboardInterrupt:
         display.close()
         click.echo("stopped; the same command goes on from here", err=True)
@@ -78,16 +76,16 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     finally:
         display.close()
     console = Console()
-    console.print(f"\n{answer.title}")
-    for shown in table.terminal(answer.lines):
+    console.print(f"\n{result.title}")
+    for shown in table.terminal(result.rows):
         console.print(shown)
-    for remark in answer.remarks:
+    for remark in result.remarks:
         click.echo(remark)
-    for path in catalogue.write(answer, setup, out / name):
+    for path in catalogue.write(result, setup, out / name):
         click.echo(str(path), err=True)
 
 
-def _setup(options: dict[str, Any]) -> Any:
+def _setup(options: dict[str, Any]) -> "Setup":
     from lowgear.commands import lists
     from lowgear.config.tasks import parse_gears
     from lowgear.studies.setup import Setup
@@ -105,7 +103,7 @@ def _setup(options: dict[str, Any]) -> Any:
     )
 
 
-def _show_plan(pool: "Pool", groups: "list[Group]", later: str) -> None:
+def _show_plan(store: "RunStore", groups: "list[Group]", later: str) -> None:
     """Runs, steps and time, on standard error."""
     from rich import box
     from rich.console import Console
@@ -113,8 +111,8 @@ def _show_plan(pool: "Pool", groups: "list[Group]", later: str) -> None:
 
     from lowgear.studies.estimate import Estimate
 
-    runs = pool.plan(groups)
-    estimate = Estimate(pool.existing())
+    runs = store.plan(groups)
+    estimate = Estimate(store.existing())
     shown = Table("run", "gears", "agents", "steps each", "state", "about", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     times = []
     for run in runs:

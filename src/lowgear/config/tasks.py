@@ -55,6 +55,11 @@ def find(name: str) -> Task:
     raise LowgearError(f"unknown task {name!r}: {hint} any other environment is gym:ID, dmc:domain-task or envpool:ID")
 
 
+def file_name(task: str) -> str:
+    """A task's name as part of a file's."""
+    return task.replace(":", "-").replace("/", "-")
+
+
 def parse_gears(text: str) -> tuple[int, ...]:
     """Widths from `--gears`, for example "8,64"."""
     try:

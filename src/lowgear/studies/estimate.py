@@ -1,9 +1,10 @@
-"""How long runs will take on this machine: from runs that were made here, or else from its floor."""
+"""How long runs will take on this machine: from runs that were made here, or else from its matrix products."""
 
 import json
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from statistics import median
 
 import jax
@@ -13,7 +14,7 @@ from lowgear.bench.floor import update_flops
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import find
 from lowgear.envs import make_env
-from lowgear.studies.pool import Run
+from lowgear.studies.run_store import StoredRun
 
 SHARE = 1.0  # of the rate of one product after another: 0.6 (paper, 8/64) to 1.4 (modern) were seen on two cores
 COMPILING_S = 20.0
@@ -22,30 +23,25 @@ COMPILING_S = 20.0
 class Estimate:
     """Seconds that runs need, given those that exist."""
 
-    def __init__(self, known: Iterable[Run]) -> None:
-        self._paces = {_shape(run.config): pace for run in known if (pace := _pace(run)) is not None}
-        self._rates: dict[int, float] = {}
+    def __init__(self, known: Iterable[StoredRun]) -> None:
+        self._rates = {_program(run.config): rate for run in known if (rate := _logged_rate(run)) is not None}
 
-    def seconds(self, run: Run) -> float | None:
+    def seconds(self, run: StoredRun) -> float | None:
         """What is left of it; None where nothing is known, as on a GPU before its first run."""
         config = run.config
         left = (config.steps - run.steps_done) * len(config.agents)
         if not left:
             return 0.0
-        pace = self._paces.get(_shape(config))
-        if pace is None:
+        rate = self._rates.get(_program(config))
+        if rate is None:
             if jax.default_backend() != "cpu":
                 return None
-            pace = SHARE * self._rate(max(config.critic_units)) / _flops(config)
-        return left / pace + COMPILING_S
-
-    def _rate(self, units: int) -> float:
-        if units not in self._rates:
-            self._rates[units] = _rate(units)
-        return self._rates[units]
+            rate = SHARE * _product_rate(max(config.critic_units)) / _update_flops(config)
+        return left / rate + COMPILING_S
 
 
-def _rate(units: int, batch: int = 256, repeats: int = 1_000) -> float:
+@cache
+def _product_rate(units: int, batch: int = 256, repeats: int = 1_000) -> float:
     """FLOP/s of JAX on (batch × units)·(units × units), as it is loaded now."""
     work = jax.jit(lambda x, weight: jax.lax.fori_loop(0, repeats, lambda _, y: y @ weight, x))
     x, weight = jnp.ones((batch, units)), jnp.eye(units)
@@ -55,13 +51,13 @@ def _rate(units: int, batch: int = 256, repeats: int = 1_000) -> float:
     return 2 * batch * units * units * repeats / (time.perf_counter() - began)
 
 
-def _shape(config: RunConfig) -> RunConfig:
-    """What decides the pace of an agent-step, but for the number of agents."""
+def _program(config: RunConfig) -> RunConfig:
+    """What decides the rate of agent-steps, but for the number of agents."""
     return replace(config, agents=(), steps=0, evaluate_every=0, checkpoint_every=0, log_every=0)
 
 
-def _pace(run: Run) -> float | None:
-    """Agent-steps per second of a run, as it logged them."""
+def _logged_rate(run: StoredRun) -> float | None:
+    """Agent-steps per second of a run."""
     try:
         lines = [json.loads(line) for line in run.directory.metrics.read_text(encoding="utf-8").splitlines()]
         rates = [line["steps_per_second"] for line in lines if line["kind"] == "train" and line["agent"] == 0]
@@ -70,7 +66,7 @@ def _pace(run: Run) -> float | None:
     return median(rates) * len(run.config.agents) if rates else None
 
 
-def _flops(config: RunConfig) -> int:
+def _update_flops(config: RunConfig) -> int:
     task = find(config.task)
     if task.obs_dim is not None and task.act_dim is not None:
         return update_flops(config, task.obs_dim, task.act_dim)

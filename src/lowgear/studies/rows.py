@@ -1,4 +1,4 @@
-"""What a group of seeds scored and cost: the lines that every study's table is made of."""
+"""What a group of seeds scored and cost: the rows that every study's table is made of."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from lowgear.config.paper import NOTHING, Figures
 from lowgear.config.tasks import Task
 from lowgear.evaluation import statistics
 from lowgear.evaluation.statistics import Spread
-from lowgear.studies.setup import NOTHING, Paper
 
 
 @dataclass(frozen=True)
-class Scored:
+class SeedResult:
     """One agent, evaluated."""
 
     seed: int
@@ -24,21 +24,23 @@ class Scored:
     flops_reduction: float
 
     @classmethod
-    def of(cls, seed: int, found: dict[str, Any]) -> "Scored":
-        """From what `evaluate.summarise` found."""
-        rate = found["success_rate"]
-        score, std = (found["return_mean"], found["return_std"]) if rate is None else (rate, (rate * (1 - rate)) ** 0.5)
-        return cls(seed, score, std, found["large_share"], found["flops_per_step"], found["flops_reduction"])
+    def of(cls, seed: int, summary: dict[str, Any]) -> "SeedResult":
+        """From what `evaluate.summarise` gives."""
+        score, std = summary["return_mean"], summary["return_std"]
+        rate = summary["success_rate"]
+        if rate is not None:
+            score, std = rate, (rate * (1 - rate)) ** 0.5
+        return cls(seed, score, std, summary["large_share"], summary["flops_per_step"], summary["flops_reduction"])
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line of a table: a task, what was done, and every seed of it."""
+class TableRow:
+    """A task, what was done, and every seed of it."""
 
     task: Task
     label: str
-    seeds: tuple[Scored, ...]
-    paper: Paper = NOTHING
+    seeds: tuple[SeedResult, ...]
+    paper: Figures = NOTHING
     steps: int = 0  # environment steps of each agent
     x: float | None = None  # where it stands along what a study sweeps
 
@@ -48,16 +50,16 @@ class Line:
         return statistics.spread([seed.score for seed in self.seeds])
 
     @property
-    def best(self) -> Scored:
+    def best(self) -> SeedResult:
         """The seed that scored most, as the paper's main table shows."""
         return max(self.seeds, key=lambda seed: seed.score)
 
     def mean(self, name: str) -> float:
-        """Of a figure of `Scored`, over seeds."""
+        """Of a field of `SeedResult`, over seeds."""
         return float(np.mean([getattr(seed, name) for seed in self.seeds]))
 
     def std(self, name: str) -> float:
-        """Of a figure of `Scored`, over seeds."""
+        """Of a field of `SeedResult`, over seeds."""
         return statistics.spread([getattr(seed, name) for seed in self.seeds]).std
 
     def to_json(self) -> dict[str, Any]:
@@ -73,7 +75,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Overall:
+class Aggregate:
     """A label over all tasks: scores scaled so that a random policy is 0 and large-only is 1."""
 
     label: str
@@ -84,25 +86,23 @@ class Overall:
     high: float
 
 
-def overall(lines: Sequence[Line]) -> list[Overall]:
+def aggregate(rows: Sequence[TableRow]) -> list[Aggregate]:
     """Of every label that all tasks have, where there are several published tasks with as many seeds each."""
-    names = list(dict.fromkeys(line.task.name for line in lines))
-    if len(names) < 2 or any(line.task.published is None for line in lines):
+    tasks = {row.task.name for row in rows}
+    if len(tasks) < 2 or any(row.task.published is None for row in rows):
         return []
+    tops = {row.task.name: row.score.mean for row in rows if row.label == "large-only"}
     found = []
-    for label in dict.fromkeys(line.label for line in lines):
-        mine = {line.task.name: line for line in lines if line.label == label}
-        counts = {len(line.seeds) for line in mine.values()}
-        if mine.keys() == set(names) and len(counts) == 1:
-            scores = np.array([_scaled(mine[name], lines) for name in names]).T
+    for label in dict.fromkeys(row.label for row in rows):
+        mine = {row.task.name: row for row in rows if row.label == label}
+        counts = {len(row.seeds) for row in mine.values()}
+        if mine.keys() == tasks and len(counts) == 1:
+            scores = np.array([_scaled(row, tops.get(task)) for task, row in mine.items()]).T
             low, high = statistics.bootstrap(scores)
-            found.append(Overall(label, len(names), counts.pop(), statistics.interquartile_mean(scores), low, high))
+            found.append(Aggregate(label, len(tasks), counts.pop(), statistics.interquartile_mean(scores), low, high))
     return found
 
 
-def _scaled(line: Line, lines: Sequence[Line]) -> list[float]:
-    published = line.task.published
-    assert published is not None
-    own = [other for other in lines if other.task == line.task and other.label == "large-only"]
-    top = own[0].score.mean if own else published.large_only[0]
-    return [(seed.score - published.random) / (top - published.random) for seed in line.seeds]
+def _scaled(row: TableRow, large_only: float | None) -> list[float]:
+    assert row.task.published is not None
+    return [row.task.published.scaled(seed.score, large_only) for seed in row.seeds]
