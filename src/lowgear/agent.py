@@ -13,8 +13,7 @@ from lowgear.config import tasks
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import Task
 from lowgear.envs.protocol import BatchEnv
-from lowgear.evaluation.evaluate import MASTERS
-from lowgear.policy.controller import Shifter, act, boltzmann, values
+from lowgear.policy.controller import Controller, chooser
 from lowgear.policy.file import Policy, PolicyHeader
 from lowgear.policy.file import load as load_policy
 
@@ -55,7 +54,6 @@ class Agent:
             "overrides": settings,
         }
         self._policy: Policy | None = None
-        self._position = 0.0
         self._generator = np.random.default_rng(seed)
         self._config(1)  # a bad option is an error here, not after the first hours
 
@@ -81,7 +79,7 @@ class Agent:
         display = Display(config.steps) if progress_bar else None
         try:
             training.run([*listeners, display] if display else listeners)
-            self._take(training.policy(0))
+            self._policy = training.policy(0)
         finally:
             if display:
                 display.close()
@@ -95,7 +93,7 @@ class Agent:
 
     @cost_coefficient.setter
     def cost_coefficient(self, value: float) -> None:
-        self._take(self.policy.at(value))
+        self._policy = self.policy.at(value)
 
     def predict(
         self,
@@ -111,33 +109,25 @@ class Agent:
         environments begin an episode. With `deterministic=False` the gear's action is sampled. The master is greedy
         unless the task is one where the paper samples it; `master` ("greedy", "boltzmann") settles it.
         """
-        header, weights = self.policy.header, self.policy.weights
-        if master is None:
-            master = "boltzmann" if header.boltzmann else "greedy"
-        if master not in MASTERS:
-            raise LowgearError(f"unknown master {master!r}: write {' or '.join(MASTERS)}")
-        flat, single = _flat(observation, header)
-        count = len(flat)
-        shifter = Shifter((count,), len(header.gears), header.periods)
+        policy = self.policy
+        choose = chooser(master or policy.header.master, self._generator)
+        flat, single = _flat(observation, policy.header)
+        controller = Controller.from_policies([policy], len(flat))
         if state is not None:
-            shifter.choice, shifter.age = (s.copy() for s in state)
-        if shifter.choice.shape != (count,):
-            raise LowgearError(f"state is for {len(shifter.choice)} environments but the observation for {count}")
+            controller.choice, controller.age = (np.array(part, np.int32)[None] for part in state)
+        if controller.choice.shape != (1, len(flat)):
+            raise LowgearError(
+                f"state is for {controller.choice.shape[1]} environments but the observation for {len(flat)}"
+            )
         if episode_start is not None:
-            shifter.release(np.asarray(episode_start, bool))
-        if header.forced_gear is not None:
-            shifter.pick(np.full(count, header.forced_gear, np.int32))
-        elif shifter.due.any():
-            position = None if header.dial is None else np.full((1, count), self._position, np.float32)
-            found = values(weights, flat[None], position, header.activation)[0]
-            chance = self._generator.random(count, np.float32)
-            shifter.pick(boltzmann(found, chance) if master == "boltzmann" else found.argmax(axis=-1))
-        noise = None if deterministic else self._generator.standard_normal((1, count, header.act_dim), np.float32)
-        action = act(weights.gears, flat[None], shifter.gear[None], header.activation, noise)[0]
-        shifter.release(shifter.advance(np.zeros(count, bool)))
-        low, high = np.asarray(header.action_low, np.float32), np.asarray(header.action_high, np.float32)
-        scaled = np.clip(low + (action + 1) / 2 * (high - low), low, high)
-        return (scaled[0] if single else scaled), (shifter.choice, shifter.age)
+            controller.begin(np.asarray(episode_start, bool).reshape(1, -1))
+        controller.pick(flat[None], choose)
+        noise = None
+        if not deterministic:
+            noise = self._generator.standard_normal((1, len(flat), policy.header.act_dim), np.float32)
+        action = policy.bounds.scale(controller.act(flat[None], noise)[0])
+        controller.advance(np.zeros((1, len(flat)), bool))
+        return (action[0] if single else action), (controller.choice[0], controller.age[0])
 
     def save(self, path: str | Path) -> None:
         """Write the controller to a safetensors file."""
@@ -147,15 +137,10 @@ class Agent:
     def load(cls, path: str | Path) -> "Agent":
         """A controller from a file: it predicts at once and needs no environment."""
         agent = cls.__new__(cls)
-        agent._take(load_policy(path))
+        agent._policy = load_policy(path)
         agent._task, agent._env, agent._options = None, None, {}
         agent._generator = np.random.default_rng(agent.policy.header.seed)
         return agent
-
-    def _take(self, policy: Policy) -> None:
-        dial = policy.header.dial
-        self._policy = policy
-        self._position = 0.0 if dial is None else dial.position(policy.header.cost_coefficient)
 
     def _config(self, steps: int) -> RunConfig:
         if self._task is None:

@@ -60,6 +60,11 @@ class RunConfig:
         return tuple(sorted(gear for gear in forced if gear is not None))
 
     @property
+    def master(self) -> str:
+        """How controllers are evaluated unless told otherwise: greedy, or boltzmann where the paper samples."""
+        return "boltzmann" if self.boltzmann else "greedy"
+
+    @property
     def environments(self) -> int:
         """Of all agents together."""
         return len(self.agents) * self.recipe.environments

@@ -4,37 +4,19 @@ Everything here speaks of one environment by name, so that an error tells the pe
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lowgear import LowgearError
 from lowgear.envs.protocol import EnvSpec, FloatArray
+from lowgear.policy.controller import ActionBounds as ActionBounds
 
 # Gymnasium's convention, and the order of our layout.
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 SUCCESS_KEYS = ("is_success", "success")
 UNBOUNDED = 1e9  # dm_control writes 1e10 for "no limit"
 MAX_SEED = 2**31 - 1  # EnvPool's seeds are int32
-
-
-@dataclass(frozen=True)
-class ActionBounds:
-    """The bounds of a Box action space, and the type that the environment wants its actions in."""
-
-    low: npt.NDArray[np.float64]
-    high: npt.NDArray[np.float64]
-    dtype: np.dtype[Any]
-    is_unit: bool  # the bounds are [-1, 1] already, so scaling is a change of type
-
-    def scale(self, actions: FloatArray) -> npt.NDArray[Any]:
-        """Map `actions` from [-1, 1] to the bounds; clipped, because rounding may step over them by a bit."""
-        if self.is_unit:
-            return actions.astype(self.dtype)
-        scaled = self.low + (actions.astype(np.float64) + 1) / 2 * (self.high - self.low)
-        return np.clip(scaled, self.low, self.high).astype(self.dtype)
 
 
 def action_bounds(name: str, low: Any, high: Any, shape: Sequence[int], dtype: Any) -> ActionBounds:
@@ -50,8 +32,7 @@ def action_bounds(name: str, low: Any, high: Any, shape: Sequence[int], dtype: A
             f"{name} has an unbounded action space [{lows.min():g}, {highs.max():g}]: "
             "give its Box finite bounds, in a wrapper if it is not yours"
         )
-    is_unit = bool((lows == -1).all() and (highs == 1).all())
-    return ActionBounds(lows, highs, np.dtype(dtype), is_unit)
+    return ActionBounds(lows, highs, np.dtype(dtype))
 
 
 def not_box(name: str, what: str, space: Any) -> LowgearError:

@@ -6,71 +6,54 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lowgear import LowgearError
 from lowgear.envs.protocol import BatchEnv
-from lowgear.policy import cost
-from lowgear.policy.controller import Shifter, Weights, act, boltzmann, stack, values
-from lowgear.policy.cost import Prices
+from lowgear.policy.arrays import BoolArray, DoubleArray, FloatArray, IntArray
+from lowgear.policy.controller import Controller, chooser
+from lowgear.policy.cost import CostModel
 from lowgear.policy.file import Policy
 
-FloatArray = npt.NDArray[np.float64]
 ENVIRONMENTS_AT_MOST = 64  # making one costs EnvPool up to 50 ms
 NORMAL_95 = 1.96
-MASTERS = ("greedy", "boltzmann")
-
-
-@dataclass(frozen=True)
-class Players:
-    """Controllers of equal shapes that play side by side, and how they choose."""
-
-    weights: Weights
-    forced_gear: npt.NDArray[np.int32]  # (P,): -1 where the master picks
-    periods: tuple[int, ...]
-    activation: str
-    master: str  # one of MASTERS
-    position: npt.NDArray[np.float32] | None = None  # (P,): of each dial; None where the masters have none
 
 
 @dataclass(frozen=True)
 class Played:
     """What happened, (P, episodes) each but the shares, (P, episodes, gears)."""
 
-    returns: FloatArray
-    lengths: FloatArray
-    picks: FloatArray
-    gear_steps: FloatArray
-    success: FloatArray | None  # at each episode's last step
+    returns: DoubleArray
+    lengths: DoubleArray
+    picks: DoubleArray
+    gear_steps: DoubleArray
+    success: DoubleArray | None  # at each episode's last step
 
 
 def play(
-    players: Players, env: BatchEnv, episodes: int, seed: int, progress: Callable[[int], None] | None = None
+    policies: Sequence[Policy],
+    env: BatchEnv,
+    episodes: int,
+    master: str,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
 ) -> Played:
-    """`episodes` episodes of every controller, the same starts for each of them.
+    """`episodes` episodes of every policy at its own coefficient, the same starts for each of them.
 
     Each environment plays a number of episodes fixed beforehand, so short episodes count no more than long ones.
     """
-    population = len(players.forced_gear)
-    slots = env.num_envs // population
-    quota = np.array([len(range(slot, episodes, slots)) for slot in range(slots)])
-    seeds = [int(np.random.SeedSequence((seed, slot)).generate_state(1)[0] >> 1) for slot in range(slots)]
-    generator = np.random.default_rng((seed, 1))
-    gears = len(players.weights.gears)
-    tally = _Tally(population, slots, gears)
+    population, slots = len(policies), env.num_envs // len(policies)
+    controller = Controller.from_policies(policies, slots)
+    choose = chooser(master, np.random.default_rng((seed, 1)))
+    tally = _Tally((population, slots), controller.gears)
     record: list[list[list[tuple[Any, ...]]]] = [[[] for _ in range(slots)] for _ in range(population)]
-    shifter = Shifter((population, slots), gears, players.periods)
-    observation = env.reset(seeds * population).reshape(population, slots, -1)
-    left = np.tile(quota, (population, 1))
+    observation = env.reset(starts(seed, slots) * population).reshape(population, slots, -1)
+    left = np.tile([len(range(slot, episodes, slots)) for slot in range(slots)], (population, 1))
     while (left > 0).any():
-        tally.picks += _pick(players, shifter, observation, generator)
-        gear = shifter.gear
-        action = act(players.weights.gears, observation, gear, players.activation)
-        step = env.step(action.reshape(population * slots, -1))
+        asked = controller.pick(observation, choose)
+        step = env.step(controller.act(observation).reshape(population * slots, -1))
         ended = (step.terminated | step.truncated).reshape(population, slots)
-        shifter.release(shifter.advance(ended))
-        tally.add(step.reward.reshape(population, slots), gear)
         success = None if step.success is None else step.success.reshape(population, slots)
+        tally.add(step.reward.reshape(population, slots), asked, controller.gear)
+        controller.advance(ended)
         observation = step.observation.reshape(population, slots, -1)
         for p, s in zip(*np.nonzero(ended & (left > 0)), strict=True):
             record[p][s].append((*tally.row(p, s), success is not None and success[p, s]))
@@ -83,6 +66,11 @@ def play(
         np.array([[row[c] for row in agent] for agent in ordered], np.float64) for c in range(5)
     )
     return Played(returns, lengths, picks, gear_steps, succeeded if env.spec.has_success else None)
+
+
+def starts(seed: int, slots: int) -> list[int]:
+    """Seeds of the environments that a policy plays in."""
+    return [int(np.random.SeedSequence((seed, slot)).generate_state(1)[0] >> 1) for slot in range(slots)]
 
 
 def play_policies(
@@ -106,7 +94,7 @@ def play_policies(
     for group in groups:
         env = make_env(len(group) * slots)
         try:
-            found.append(play(of_policies(group, master), env, episodes, seed, progress))
+            found.append(play(group, env, episodes, master, seed, progress))
         finally:
             env.close()
     returns, lengths, picks, gear_steps = (
@@ -135,11 +123,11 @@ def slots_for(population: int, episodes: int) -> int:
     return max(1, min(episodes, ENVIRONMENTS_AT_MOST // population))
 
 
-def summarise(played: Played, agent: int, prices: Prices) -> dict[str, Any]:
+def summarise(played: Played, agent: int, cost: CostModel) -> dict[str, Any]:
     """One controller's figures as `lowgear evaluate --json` gives them."""
     steps, picks = played.lengths[agent].sum(), played.picks[agent].sum()
     share = played.gear_steps[agent].sum(axis=0) / steps
-    flops = cost.episode_flops(prices.gears, share.tolist(), prices.pick, picks / steps, 1)
+    flops = float(cost.flops(share, picks / steps))
     returns = played.returns[agent]
     return {
         "return_mean": float(returns.mean()),
@@ -149,80 +137,39 @@ def summarise(played: Played, agent: int, prices: Prices) -> dict[str, Any]:
         "gear_share": share.tolist(),
         "large_share": float(share[-1]),
         "period_mean": float(steps / picks) if picks else None,
-        "flops_per_step": float(flops),
-        "flops_reduction": cost.flops_reduction(float(flops), prices.gears[-1]),
-        "flops_reduction_ci95": half_width(flops_each(played, agent, prices)) / prices.gears[-1],
+        "flops_per_step": flops,
+        "flops_reduction": cost.reduction(flops),
+        "flops_reduction_ci95": half_width(flops_each(played, agent, cost)) / cost.gears[-1],
         "episode_length_mean": float(played.lengths[agent].mean()),
     }
 
 
-def flops_each(played: Played, agent: int, prices: Prices) -> FloatArray:
+def flops_each(played: Played, agent: int, cost: CostModel) -> DoubleArray:
     """FLOPs per step of each of one controller's episodes."""
-    flops = played.gear_steps[agent] @ np.asarray(prices.gears) + played.picks[agent] * prices.pick
-    each: FloatArray = flops / played.lengths[agent]
+    each: DoubleArray = cost.flops(played.gear_steps[agent], played.picks[agent]) / played.lengths[agent]
     return each
 
 
-def half_width(sample: FloatArray) -> float:
+def half_width(sample: DoubleArray) -> float:
     """Of the 95% interval of a mean."""
     return NORMAL_95 * _spread(sample) / math.sqrt(len(sample))
 
 
-def _spread(sample: FloatArray) -> float:
+def _spread(sample: DoubleArray) -> float:
     return float(sample.std(ddof=1)) if len(sample) > 1 else 0.0
-
-
-def of_policies(policies: Sequence[Policy], master: str) -> Players:
-    """Saved policies of one run, each at the coefficient its header names, ready to play."""
-    first = policies[0].header
-    for policy in policies[1:]:
-        header = policy.header
-        if (header.task, header.gears, header.obs_dim, header.periods) != (
-            first.task,
-            first.gears,
-            first.obs_dim,
-            first.periods,
-        ):
-            raise LowgearError(f"policies of {first.task} {first.gears} and {header.task} {header.gears} do not mix")
-    forced = np.array([-1 if p.header.forced_gear is None else p.header.forced_gear for p in policies], np.int32)
-    weights = stack([policy.weights for policy in policies])
-    dials = [(p.header.dial, p.header.cost_coefficient) for p in policies]
-    position = [dial.position(coefficient) for dial, coefficient in dials if dial is not None]
-    return Players(
-        weights, forced, first.periods, first.activation, master, np.array(position, np.float32) if position else None
-    )
-
-
-def _pick(
-    players: Players, shifter: Shifter, observation: npt.NDArray[np.float32], generator: np.random.Generator
-) -> npt.NDArray[np.bool_]:
-    """Shift where it is due; returns where the master was asked."""
-    due = shifter.due
-    asked: npt.NDArray[np.bool_] = due & (players.forced_gear < 0)[:, None]
-    choice = np.broadcast_to(players.forced_gear[:, None], due.shape)
-    if asked.any():
-        position = None if players.position is None else np.broadcast_to(players.position[:, None], due.shape)
-        found = values(players.weights, observation, position, players.activation)
-        if players.master == "boltzmann":
-            picked = boltzmann(found, generator.random(due.shape, np.float32))
-        else:
-            picked = found.argmax(axis=-1).astype(np.int32)
-        choice = np.where(asked, picked, choice)
-    shifter.pick(choice)
-    return asked
 
 
 class _Tally:
     """Running sums of the episodes under way, (P, slots)."""
 
-    def __init__(self, population: int, slots: int, gears: int) -> None:
-        shape = (population, slots)
+    def __init__(self, shape: tuple[int, int], gears: int) -> None:
         self.returns, self.lengths, self.picks = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.gear_steps = np.zeros((*shape, gears))
         self._number = np.arange(gears)
 
-    def add(self, reward: npt.NDArray[np.float32], gear: npt.NDArray[np.int32]) -> None:
+    def add(self, reward: FloatArray, asked: BoolArray, gear: IntArray) -> None:
         self.returns += reward
+        self.picks += asked
         self.lengths += 1
         self.gear_steps += gear[..., None] == self._number
 
@@ -235,6 +182,6 @@ class _Tally:
             self.gear_steps[at].copy(),
         )
 
-    def clear(self, where: npt.NDArray[np.bool_]) -> None:
+    def clear(self, where: BoolArray) -> None:
         for sums in (self.returns, self.lengths, self.picks, self.gear_steps):
             sums[where] = 0

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation.evaluate import Played, flops_each, half_width, play_policies
-from lowgear.policy.cost import flops_reduction
+from lowgear.policy.arrays import DoubleArray
 from lowgear.policy.file import Policy
 
-FloatArray = npt.NDArray[np.float64]
 SETTINGS = 33  # along the dial: steps of 1.2 for a dial of 300
 COARSE = 8  # every so many settings are played first
 FINEST = 1 / 8  # of the step between settings, down to which the search goes on before a cliff
@@ -77,9 +75,9 @@ class Search:
         self.settings = settings[::-1] if demand.caps else settings
         self._along = [float(place) for place in range(SETTINGS)]  # where each stands; those added later lie between
         self._batches = -(-episodes_at_most // BATCH)
-        self._scores: dict[int, list[FloatArray]] = {}
-        self._flops: dict[int, list[FloatArray]] = {}
-        self._latency: dict[int, list[FloatArray]] = {}
+        self._scores: dict[int, list[DoubleArray]] = {}
+        self._flops: dict[int, list[DoubleArray]] = {}
+        self._latency: dict[int, list[DoubleArray]] = {}
 
     def wants(self) -> list[tuple[int, int]]:
         """Settings to play next, each with the number of the batch."""
@@ -101,7 +99,7 @@ class Search:
             return [self._lagging(kept)]  # a controller that fails now and then may have been lucky so far
         return [(self._between(kept, lost), 0)] if lost is not None and gap > FINEST and self._ample(kept) else []
 
-    def add(self, place: int, scores: FloatArray, flops: FloatArray, latency_us: FloatArray | None = None) -> None:
+    def add(self, place: int, scores: DoubleArray, flops: DoubleArray, latency_us: DoubleArray | None = None) -> None:
         """Take over one batch of a setting."""
         self._scores.setdefault(place, []).append(scores)
         self._flops.setdefault(place, []).append(flops)
@@ -113,7 +111,7 @@ class Search:
         kept, _ = self._bracket()
         place = kept if kept is not None else max(self._scores, key=lambda p: float(self._margin(p).mean()))
         scores, flops = np.concatenate(self._scores[place]), np.concatenate(self._flops[place])
-        large = self.policy.header.prices.gears[-1]
+        cost = self.policy.header.cost
         margin = self._margin(place)
         return Found(
             meets=kept is not None,
@@ -123,8 +121,8 @@ class Search:
             score_mean=float(scores.mean()),
             score_ci95=half_width(scores),
             flops_per_step=float(flops.mean()),
-            flops_reduction=flops_reduction(float(flops.mean()), large),
-            flops_reduction_ci95=half_width(flops) / large,
+            flops_reduction=cost.reduction(float(flops.mean())),
+            flops_reduction_ci95=half_width(flops) / cost.gears[-1],
             latency_us=float(np.concatenate(self._latency[place]).mean()) if self._latency else None,
             certain=abs(float(margin.mean())) > half_width(margin),
             episodes=len(scores),
@@ -151,7 +149,7 @@ class Search:
         margin = self._margin(place)
         return bool(margin.mean() - half_width(margin) > CLOSE * abs(self._demanded()))
 
-    def _margin(self, place: int) -> FloatArray:
+    def _margin(self, place: int) -> DoubleArray:
         """By how much each episode of a setting does better than demanded."""
         demand = self.demand
         if demand.caps:
@@ -160,7 +158,7 @@ class Search:
         if demand.reference is not None:
             return np.concatenate(self._scores[place]) - self._demanded()
         mine, best = self._beside_best(place)
-        margin: FloatArray = mine - best * _share(demand.keep_return, float(best.mean()))
+        margin: DoubleArray = mine - best * _share(demand.keep_return, float(best.mean()))
         return margin
 
     def _settled(self, place: int) -> bool:
@@ -177,7 +175,7 @@ class Search:
     def _against_best(self) -> bool:
         return not self.demand.caps and self.demand.reference is None
 
-    def _beside_best(self, place: int) -> tuple[FloatArray, FloatArray]:
+    def _beside_best(self, place: int) -> tuple[DoubleArray, DoubleArray]:
         """Returns of a setting and of the best one, from the same starts."""
         best = self._best()
         common = min(len(self._scores[place]), len(self._scores[best]))
@@ -209,12 +207,12 @@ class Search:
         if self.demand.max_latency_us is not None:
             return self.demand.max_latency_us
         if self.demand.max_flops is not None:
-            return self.demand.max_flops * self.policy.header.prices.gears[-1]
+            return self.demand.max_flops * self.policy.header.cost.gears[-1]
         best = self._best_score()
         return best * _share(self.demand.keep_return, best)
 
 
-def scores(played: Played) -> FloatArray:
+def scores(played: Played) -> DoubleArray:
     """What episodes are judged by, (P, episodes): success where the task tells of it, else the return."""
     return played.returns if played.success is None else played.success
 
@@ -233,7 +231,7 @@ def search(
     *,
     seed: int,
     episodes_at_most: int,
-    latency: Callable[[Played, int], FloatArray] | None = None,
+    latency: Callable[[Played, int], DoubleArray] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Found]:
     """The setting of each policy, all searched side by side.
@@ -251,5 +249,5 @@ def search(
             starts = int(np.random.SeedSequence((seed, batch)).generate_state(1)[0])
             played = play_policies(at, make_env, BATCH, master, starts, progress, slots=BATCH)
             for player, (s, place) in enumerate(now):
-                flops = flops_each(played, player, s.policy.header.prices)
+                flops = flops_each(played, player, s.policy.header.cost)
                 s.add(place, scores(played)[player], flops, latency(played, player) if latency else None)

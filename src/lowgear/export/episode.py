@@ -35,8 +35,7 @@ class Episode:
 
 def bounds(policy: Policy) -> ActionBounds:
     """The policy's action bounds."""
-    low, high = np.array(policy.header.action_low), np.array(policy.header.action_high)
-    return ActionBounds(low, high, np.dtype(np.float32), bool((low == -1).all() and (high == 1).all()))
+    return policy.bounds
 
 
 def starts(seed: int, slots: int) -> list[int]:

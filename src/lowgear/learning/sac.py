@@ -1,20 +1,20 @@
-"""Soft actor-critic for one gear: Haarnoja et al. 2018, twin critics, automatic entropy.
+"""Soft actor-critic: Haarnoja et al. 2018, twin critics, automatic entropy.
 
-A batch is made a lesson first, by valuing the states it leads to; the gear that values them may be some updates older
-than the one that learns. Every part of a gear then takes one gradient step on the same lesson, all from the parameters
-before the step, so that one backward pass and one Adam update on one flat vector serve actor, critics and temperature.
+Actor, critics and temperature take one gradient step on the same batch, all from the parameters before the step, so
+that one backward pass and one Adam update on one flat vector serve them all.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
+from lowgear.learning.learners import AgentParameters, Metrics
 from lowgear.learning.networks import CriticStyle, Mlp, critic_values, init_actor, init_critics, sample_action
-
-Metrics = dict[str, jax.Array]
-ADAM = optax.flatten(optax.scale_by_adam())
+from lowgear.learning.optimiser import ADAM, adam_step
+from lowgear.learning.transitions import Transitions
 
 
 class SacParams(NamedTuple):
@@ -33,33 +33,63 @@ class SacState(NamedTuple):
     adam: optax.OptState
 
 
-class Transitions(NamedTuple):
-    """A batch of steps; `discount` is 0 after a real end, else the agent's discount."""
-
-    observation: jax.Array  # (B, obs)
-    action: jax.Array  # (B, act)
-    reward: jax.Array  # (B,)
-    discount: jax.Array  # (B,)
-    next_observation: jax.Array  # (B, obs)
-
-
-class Lesson(NamedTuple):
-    """What one update learns from."""
-
-    observation: jax.Array  # (B, obs)
-    action: jax.Array  # (B, act)
-    target: jax.Array  # (B,) that the critics are drawn towards
-    noise: jax.Array  # (B, act), standard normal: of the actions that the actor tries
-
-
 class SacSettings(NamedTuple):
-    """What a SAC update needs to know besides its state."""
+    """What an update needs to know besides its state."""
 
     actor_activation: str
     critic_style: CriticStyle
     target_rate: float  # τ of the target critics' moving average
     target_entropy: float
     value_bounds: tuple[float, float] | None = None  # that targets are kept within
+
+
+@dataclass(frozen=True)
+class Sac:
+    """SAC for one gear, as a `GearLearner`."""
+
+    gear: int
+    obs_dim: int
+    act_dim: int
+    units: int  # hidden width of the actor
+    critic_units: int
+    batch: int
+    settings: SacSettings
+
+    @property
+    def gears(self) -> tuple[int, ...]:
+        """The one gear that it trains."""
+        return (self.gear,)
+
+    @property
+    def noise_dim(self) -> int:
+        """For the next action and the current one."""
+        return 2 * self.act_dim
+
+    def init(self, key: jax.Array) -> SacState:
+        """A fresh learner."""
+        return init(key, self.obs_dim, self.act_dim, self.units, self.critic_units)
+
+    def update(
+        self, state: SacState, batch: Transitions, noise: jax.Array, agent: AgentParameters
+    ) -> tuple[SacState, Metrics]:
+        """One gradient step on everything."""
+        noise = noise.reshape(2, self.batch, self.act_dim)
+        return update(state, batch, noise, agent.learning_rate, self.settings)
+
+    def actors(self, state: SacState) -> tuple[Mlp, ...]:
+        """The gear's actor."""
+        return (state.params.actor,)
+
+    def flops(self) -> int:
+        """Of the products of one update: forward and backward, nothing else."""
+        obs, act, units, critic = self.obs_dim, self.act_dim, self.units, self.critic_units
+        critic_forward = obs * critic + act * critic + critic * critic + critic
+        critic_inner = critic * critic + critic
+        targets, fit = 2 * critic_forward, 2 * (2 * critic_forward + critic_inner)
+        improve = 2 * (critic_forward + critic_inner + act * critic)
+        actor_forward = obs * units + units * units + 2 * units * act
+        actor_inner = units * units + 2 * units * act
+        return 2 * self.batch * (targets + fit + improve + 3 * actor_forward + actor_inner)
 
 
 def init(key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: int) -> SacState:
@@ -70,40 +100,40 @@ def init(key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: i
     return SacState(params, jax.tree.map(jnp.copy, critics), ADAM.init(params))
 
 
-def lesson(state: SacState, batch: Transitions, noise: jax.Array, settings: SacSettings) -> Lesson:
-    """A batch with its targets, as the gear stands; `noise` is (2, B, act): next actions, then current ones."""
+def update(
+    state: SacState, batch: Transitions, noise: jax.Array, learning_rate: jax.Array, settings: SacSettings
+) -> tuple[SacState, Metrics]:
+    """One gradient step on everything; `noise` is (2, B, act), standard normal: of next actions, then current ones."""
+    target = targets(state, batch, noise[0], settings)
+    grads, metrics = jax.grad(losses, has_aux=True)(state.params, batch, target, noise[1], settings)
+    params, adam = adam_step(state.params, grads, state.adam, learning_rate)
+    target_critics = jax.tree.map(lambda t, p: t + settings.target_rate * (p - t), state.target_critics, params.critics)
+    return SacState(params, target_critics, adam), metrics
+
+
+def targets(state: SacState, batch: Transitions, noise: jax.Array, settings: SacSettings) -> jax.Array:
+    """What the critics' values are drawn towards, (B,): reward and soft value of the next state."""
     next_action, next_log_density = sample_action(
-        state.params.actor, batch.next_observation, noise[0], settings.actor_activation
+        state.params.actor, batch.next_observation, noise, settings.actor_activation
     )
     next_value = critic_values(state.target_critics, batch.next_observation, next_action, settings.critic_style)
     soft_value = next_value.min(axis=0) - jnp.exp(state.params.log_alpha) * next_log_density
     target = batch.reward + batch.discount * soft_value
-    if settings.value_bounds is not None:
-        target = jnp.clip(target, *settings.value_bounds)
-    return Lesson(batch.observation, batch.action, target, noise[1])
+    return target if settings.value_bounds is None else jnp.clip(target, *settings.value_bounds)
 
 
-def update(
-    state: SacState, lesson: Lesson, learning_rate: jax.Array, settings: SacSettings
-) -> tuple[SacState, Metrics]:
-    """One gradient step on everything."""
-    (_, metrics), grads = jax.value_and_grad(losses, has_aux=True)(state.params, lesson, settings)
-    steps, adam = ADAM.update(grads, state.adam)
-    params = jax.tree.map(lambda p, s: p - learning_rate * s, state.params, steps)
-    target = jax.tree.map(lambda t, p: t + settings.target_rate * (p - t), state.target_critics, params.critics)
-    return SacState(params, target, adam), metrics
-
-
-def losses(params: SacParams, lesson: Lesson, settings: SacSettings) -> tuple[jax.Array, Metrics]:
+def losses(
+    params: SacParams, batch: Transitions, target: jax.Array, noise: jax.Array, settings: SacSettings
+) -> tuple[jax.Array, Metrics]:
     """The sum of the critics', the actor's and the temperature's losses, each fenced off from the others."""
     fixed = jax.lax.stop_gradient(params)
     alpha = jnp.exp(fixed.log_alpha)
 
-    value = critic_values(params.critics, lesson.observation, lesson.action, settings.critic_style)
-    critic_loss = 0.5 * jnp.square(value - lesson.target[None]).mean(axis=1).sum()
+    value = critic_values(params.critics, batch.observation, batch.action, settings.critic_style)
+    critic_loss = 0.5 * jnp.square(value - target[None]).mean(axis=1).sum()
 
-    action, log_density = sample_action(params.actor, lesson.observation, lesson.noise, settings.actor_activation)
-    climbed = critic_values(fixed.critics, lesson.observation, action, settings.critic_style).min(axis=0)
+    action, log_density = sample_action(params.actor, batch.observation, noise, settings.actor_activation)
+    climbed = critic_values(fixed.critics, batch.observation, action, settings.critic_style).min(axis=0)
     actor_loss = (alpha * log_density - climbed).mean()
 
     entropy = -jax.lax.stop_gradient(log_density).mean()

@@ -1,12 +1,13 @@
-"""What a network costs to run, and what an episode costs, in FLOPs.
+"""What a controller costs, and what its master pays for it.
 
-A policy has two hidden layers of equal width and two Gaussian heads. Its price is the paper's rule, which reproduces
+A gear has two hidden layers of equal width and two Gaussian heads. Its FLOPs follow the paper's rule, which reproduces
 every published figure: `2·(obs·h + h·h + 2·h·act) + 3`. The master is charged for what is built: its matrix products.
 """
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 PAPER_MASTER_UNITS = 32
 PAPER_PERIOD = 5
@@ -17,11 +18,6 @@ def policy_flops(obs_dim: int, act_dim: int, units: int) -> int:
     return 2 * (obs_dim * units + units * units + 2 * units * act_dim) + 3
 
 
-def units_for(obs_dim: int, act_dim: int, flops: float) -> int:
-    """The narrowest policy that costs at least `flops`, the paper's `fit`: its width is solved for."""
-    return next(units for units in itertools.count(1) if policy_flops(obs_dim, act_dim, units) >= flops)
-
-
 def master_flops(obs_dim: int, choices: int, units: int) -> int:
     """FLOPs of one pick of a master with two hidden layers of `units` and one value for each choice.
 
@@ -30,50 +26,103 @@ def master_flops(obs_dim: int, choices: int, units: int) -> int:
     return 2 * (obs_dim * units + units * units + units * choices)
 
 
-class Prices(NamedTuple):
-    """What a controller's parts cost each time they run, in FLOPs."""
+def units_for(obs_dim: int, act_dim: int, flops: float) -> int:
+    """The narrowest policy that costs at least `flops`, the paper's `fit`: its width is solved for."""
+    return next(units for units in itertools.count(1) if policy_flops(obs_dim, act_dim, units) >= flops)
 
-    gears: tuple[int, ...]  # one action of each gear
-    pick: int  # one pick of the master
+
+@dataclass(frozen=True)
+class CostModel:
+    """Prices of a controller's parts, and everything that follows from them.
+
+    Costs are in actions of the cheapest gear. What the master pays is decided by `charge` alone: its reward, the
+    tariff of its choices and the score by which the best policy is kept all go through it.
+    """
+
+    gears: tuple[int, ...]  # FLOPs of one action of each gear
+    pick: int  # FLOPs of one pick of the master
+    charges_picks: bool = True  # the master pays for its own inference
 
     @property
     def gear_costs(self) -> tuple[float, ...]:
-        """Price of each gear relative to the cheapest, c_ω of the paper."""
+        """Price of an action of each gear, c_ω of the paper."""
         return tuple(flops / self.gears[0] for flops in self.gears)
 
     @property
     def pick_cost(self) -> float:
-        """Price of a pick in the same unit."""
-        return self.pick / self.gears[0]
+        """Price of a pick."""
+        return self.pick / self.gears[0] if self.charges_picks else 0.0
+
+    def charge(self, gear_cost: Any, steps: Any, picks: Any = 1) -> Any:
+        """What the master pays, at a coefficient of 1, for `steps` in a gear of this cost and the picks that chose it.
+
+        For numbers and for arrays, of NumPy or JAX.
+        """
+        return gear_cost * steps + picks * self.pick_cost
+
+    def master_reward(self, reward: Any, coefficient: Any, gear_cost: Any, steps: Any) -> Any:
+        """The master's reward for a pick: what the environment paid meanwhile, minus λ times the charge."""
+        return reward - coefficient * self.charge(gear_cost, steps)
+
+    def score(self, episode_return: Any, coefficient: float, gear_steps: Any, picks: Any) -> Any:
+        """A return minus what the master paid for it; `gear_steps` has the gears on its last axis."""
+        gears = sum(self.charge(cost, gear_steps[..., gear], 0) for gear, cost in enumerate(self.gear_costs))
+        return episode_return - coefficient * (gears + self.charge(0, 0, picks))
+
+    def tariff(self, periods: Sequence[int], discount: float) -> tuple[float, ...]:
+        """What each choice costs beyond the cheapest one, discounted step by step, at a coefficient of 1.
+
+        Choice c is gear `c % gears` for the period number `c // gears`. It is taken once, and the cheapest ever after:
+        all that is certain of a choice's cost before anything is learned.
+        """
+        kept = [discount**period for period in periods for _ in self.gears]
+        once = [
+            self.charge(cost, sum(discount**k for k in range(period))) for period in periods for cost in self.gear_costs
+        ]
+        ever = min(paid / (1 - keeps) for paid, keeps in zip(once, kept, strict=True))
+        whole = [paid + keeps * ever for paid, keeps in zip(once, kept, strict=True)]
+        return tuple(paid - min(whole) for paid in whole)
+
+    def flops(self, gear_steps: Any, picks: Any) -> Any:
+        """FLOPs of the steps in each gear, on the last axis, and of the picks."""
+        return sum(flops * gear_steps[..., gear] for gear, flops in enumerate(self.gears)) + self.pick * picks
+
+    def reduction(self, flops: float) -> float:
+        """Fraction of the dearest gear's FLOPs per step that is saved; negative where more is spent."""
+        return 1.0 - flops / self.gears[-1]
 
 
-def prices(
-    obs_dim: int, act_dim: int, gears: Sequence[int], master_units: int, durations: int = 1, sees_position: bool = False
-) -> Prices:
-    """Prices of a controller whose master chooses a gear and one of `durations`, and may see a dial's position."""
-    return Prices(
+def cost_model(
+    obs_dim: int,
+    act_dim: int,
+    gears: Sequence[int],
+    master_units: int,
+    *,
+    periods: int = 1,
+    sees_position: bool = False,
+    charges_picks: bool = True,
+) -> CostModel:
+    """Of gears of these widths, and of a master that picks one of them and one of `periods` for it to hold."""
+    return CostModel(
         tuple(policy_flops(obs_dim, act_dim, units) for units in gears),
-        master_flops(obs_dim + sees_position, len(gears) * durations, master_units),
+        master_flops(obs_dim + sees_position, len(gears) * periods, master_units),
+        charges_picks,
     )
 
 
-def tariff(costs: Sequence[float], pick_cost: float, periods: Sequence[int], discount: float) -> tuple[float, ...]:
-    """What each choice of a master costs beyond the cheapest one, discounted step by step, at a coefficient of 1.
+def paper_flops_reduction(obs_dim: int, act_dim: int, gears: Sequence[int], large_share: float) -> float:
+    """The reduction by the paper's own accounting.
 
-    Choice c is gear `c % gears` for the duration number `c // gears`. It is taken once, and the cheapest ever after:
-    all that is certain of a choice's cost before anything is learned.
+    It charges the master as a policy of 32 units every 5 steps, less than the dueling network its authors ran.
     """
-    kept = [discount**period for period in periods for _ in costs]
-    once = [cost * sum(discount**k for k in range(period)) + pick_cost for period in periods for cost in costs]
-    ever = min(paid / (1 - keeps) for paid, keeps in zip(once, kept, strict=True))
-    whole = [paid + keeps * ever for paid, keeps in zip(once, kept, strict=True)]
-    return tuple(paid - min(whole) for paid in whole)
+    small, large = policy_flops(obs_dim, act_dim, gears[0]), policy_flops(obs_dim, act_dim, gears[-1])
+    master = policy_flops(obs_dim, act_dim, PAPER_MASTER_UNITS)
+    return 1.0 - ((1 - large_share) * small + large_share * large + master / PAPER_PERIOD) / large
 
 
 def gear_costs(obs_dim: int, act_dim: int, gears: Sequence[int]) -> tuple[float, ...]:
     """Price of each gear relative to the cheapest, c_ω of the paper."""
-    flops = [policy_flops(obs_dim, act_dim, units) for units in gears]
-    return tuple(f / flops[0] for f in flops)
+    return cost_model(obs_dim, act_dim, gears, 1).gear_costs
 
 
 def episode_flops(
@@ -87,14 +136,3 @@ def episode_flops(
 def flops_reduction(flops: float, reference_flops: float) -> float:
     """Fraction of the reference's FLOPs that is saved; negative where more is spent."""
     return 1.0 - flops / reference_flops
-
-
-def paper_flops_reduction(obs_dim: int, act_dim: int, gears: Sequence[int], large_share: float) -> float:
-    """The reduction by the paper's own accounting.
-
-    It charges the master as a policy of 32 units every 5 steps, less than the dueling network its authors ran.
-    """
-    small, large = policy_flops(obs_dim, act_dim, gears[0]), policy_flops(obs_dim, act_dim, gears[-1])
-    master = policy_flops(obs_dim, act_dim, PAPER_MASTER_UNITS)
-    flops = episode_flops((small, large), (1 - large_share, large_share), master, 1 / PAPER_PERIOD, 1)
-    return flops_reduction(flops, large)

@@ -10,8 +10,8 @@ import numpy as np
 from safetensors.numpy import save
 
 from lowgear import LowgearError
-from lowgear.policy import cost
-from lowgear.policy.controller import Layers, Tariff, Weights
+from lowgear.policy.controller import ActionBounds, Layers, Tariff, Weights
+from lowgear.policy.cost import CostModel, cost_model
 from lowgear.policy.dial import Dial
 from lowgear.policy.files import read_tensors, write_whole
 
@@ -52,11 +52,26 @@ class PolicyHeader:
         return self.dial is not None and not self.known_prices
 
     @property
-    def prices(self) -> cost.Prices:
+    def master(self) -> str:
+        """How the paper evaluates this task: one of `controller.MASTERS`."""
+        return "boltzmann" if self.boltzmann else "greedy"
+
+    @property
+    def cost(self) -> CostModel:
         """What each part costs when it runs."""
-        return cost.prices(
-            self.obs_dim, self.act_dim, self.gears, self.master_units, len(self.periods), self.sees_position
+        return cost_model(
+            self.obs_dim,
+            self.act_dim,
+            self.gears,
+            self.master_units,
+            periods=len(self.periods),
+            sees_position=self.sees_position,
         )
+
+    @property
+    def prices(self) -> CostModel:
+        """As `cost`."""
+        return self.cost
 
 
 @dataclass(frozen=True)
@@ -75,6 +90,11 @@ class Policy:
     def turns(self) -> bool:
         """Whether it has a dial to set."""
         return self.header.dial is not None and self.header.dial.turns
+
+    @property
+    def bounds(self) -> ActionBounds:
+        """Of its actions, in the environment's units."""
+        return ActionBounds(np.array(self.header.action_low), np.array(self.header.action_high), np.dtype(np.float32))
 
     def at(self, coefficient: float) -> "Policy":
         """The same controller with its dial set to a coefficient; one it was not trained for is an error."""

@@ -62,5 +62,5 @@ def _runner(setup: Setup, store: RunStore, task: Task, rows: Sequence[TableRow])
 
 def _against(row: TableRow, flops: float) -> TableRow:
     """What a row saves against another policy than its own."""
-    seeds = (replace(s, flops_reduction=cost.flops_reduction(s.flops_per_step, flops)) for s in row.seeds)
+    seeds = (replace(s, flops_reduction=1 - s.flops_per_step / flops) for s in row.seeds)
     return replace(row, seeds=tuple(seeds))

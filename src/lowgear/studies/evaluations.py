@@ -34,7 +34,7 @@ def evaluate_once(
         count = counter(progress, f"evaluating {directory.name}", episodes * len(loaded))
         played = evaluate.play_policies(loaded, make_env, episodes, master, EVALUATION_SEED, count)
         for i, name in enumerate(missing):
-            known[keys[name]] = evaluate.summarise(played, i, loaded[i].header.prices)
+            known[keys[name]] = evaluate.summarise(played, i, loaded[i].header.cost)
         write_whole(path, json.dumps(known, indent=1).encode())
     return {name: known[key] for name, key in keys.items()}
 

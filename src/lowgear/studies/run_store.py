@@ -24,7 +24,7 @@ from lowgear.policy.file import Policy, load
 from lowgear.studies.evaluations import Progress, evaluate_once
 from lowgear.studies.rows import SeedResult, TableRow
 from lowgear.studies.setup import Group
-from lowgear.training.checkpoint import read_mark
+from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Listener, Training
 from lowgear.training.provenance import provenance
 
@@ -43,8 +43,8 @@ class StoredRun(NamedTuple):
         """Environment steps of each agent that need no repeating."""
         if self.finished:
             return self.config.steps
-        mark = read_mark(self.directory)
-        return mark.steps if mark is not None else 0
+        latest = read_latest(self.directory)
+        return latest.steps if latest is not None else 0
 
     def holds(self, program: RunConfig, agent: AgentConfig) -> bool:
         """Whether it is of this program and the agent is in its population."""
@@ -126,8 +126,7 @@ class RunStore:
         for run in runs:
             policies = {member.name: member.load for own in members for member in own if member.run is run}
             path, make = run.directory.path, partial(make_env, run.config)
-            master = "boltzmann" if run.config.boltzmann else "greedy"
-            found = evaluate_once(path, policies, make, master, episodes, self.progress)
+            found = evaluate_once(path, policies, make, run.config.master, episodes, self.progress)
             summaries |= {(path, name): summary for name, summary in found.items()}
         return [
             TableRow(
