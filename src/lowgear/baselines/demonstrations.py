@@ -15,9 +15,11 @@ import numpy.typing as npt
 from safetensors.numpy import save as to_bytes
 
 from lowgear import LowgearError
+from lowgear.config.tasks import find
+from lowgear.policy.arrays import BoolArray, FloatArray
+from lowgear.policy.file import Policy
 from lowgear.policy.files import read_tensors, write_whole
 
-FloatArray = npt.NDArray[np.float32]
 ENTRY = "lowgear-demonstrations"
 FORMAT = 1
 
@@ -51,6 +53,29 @@ class Origin:
     recorded_with_seed: int
     format: int = FORMAT
 
+    @classmethod
+    def of(cls, teacher: Policy, seed: int) -> "Origin":
+        """Of a policy that acts with one gear, recorded with `seed`."""
+        header = teacher.header
+        assert header.forced_gear is not None
+        try:
+            env_id = find(header.task).env_id
+        except LowgearError:  # a task that was passed in from Python has no other name than its own
+            env_id = header.task
+        return cls(
+            task=header.task,
+            env_id=env_id,
+            recipe=header.recipe,
+            variant=header.variant,
+            seed=header.seed,
+            steps=header.steps,
+            units=header.gears[header.forced_gear],
+            layout=header.layout,
+            action_low=header.action_low,
+            action_high=header.action_high,
+            recorded_with_seed=seed,
+        )
+
     @property
     def obs_dim(self) -> int:
         """Size of a flat observation."""
@@ -72,8 +97,8 @@ class Demonstrations:
     rewards: FloatArray  # (N,)
     bounds: npt.NDArray[np.int64]  # (T + 1,)
     last_observations: FloatArray  # (T, obs): where each trajectory's last action led
-    terminated: npt.NDArray[np.bool_]  # (T,): the trajectory ended with its episode, for real
-    truncated: npt.NDArray[np.bool_]  # (T,): or at the time limit
+    terminated: BoolArray  # (T,): the trajectory ended with its episode, for real
+    truncated: BoolArray  # (T,): or at the time limit
     episode_returns: FloatArray  # (T,): of the whole episodes the trajectories were cut from
 
     def __len__(self) -> int:
@@ -83,11 +108,6 @@ class Demonstrations:
     def trajectories(self) -> int:
         """T."""
         return len(self.bounds) - 1
-
-    @property
-    def teacher_return(self) -> float:
-        """Mean over the episodes played; of DAgger's data, over those of whoever acted."""
-        return float(self.episode_returns.mean(dtype=np.float64))
 
     def save(self, path: str | Path) -> None:
         """Write the file whole or not at all."""
