@@ -6,22 +6,31 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
+from lowgear.commands import lists
+from lowgear.commands.options import gears_option, list_option, recipe_option, steps_option
 
 if TYPE_CHECKING:
     from lowgear.config.run import RunConfig
     from lowgear.studies.run_store import RunStore
-    from lowgear.studies.setup import Group, Setup
+    from lowgear.studies.setup import Group
 
 
 @click.command()
 @click.argument("name", metavar="NAME")
 @click.argument("tasks", metavar="[TASK]...", nargs=-1)
-@click.option("--seeds", default="0-4", show_default=True, help="One agent of each kind for each: 0-4 or 0,2,7.")
-@click.option("--steps", type=int, help="Environment steps of each agent.  [default: the paper's]")
-@click.option("--recipe", default="modern", show_default=True, help="Settings of the learners: modern or paper.")
+@list_option(
+    "--seeds",
+    lists.integers,
+    "One agent of each kind for each: 0-4 or 0,2,7.",
+    metavar=None,
+    default="0-4",
+    show_default=True,
+)
+@steps_option
+@recipe_option
 @click.option("--episodes", default=200, show_default=True, help="Episodes of each agent when it is evaluated.")
-@click.option("--gears", metavar="WIDTHS", help="Hidden widths, cheapest first: 8,64.  [default: the paper's]")
-@click.option("--cost-coefficients", metavar="LIST", help="As `lowgear train` takes them.  [default: the paper's]")
+@gears_option
+@list_option("--cost-coefficients", lists.numbers, "As `lowgear train` takes them.  [default: the paper's]")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -57,9 +66,12 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     from lowgear.config.tasks import find
     from lowgear.studies import catalogue, table
     from lowgear.studies.run_store import RunStore
+    from lowgear.studies.setup import Setup
 
     chosen = catalogue.find(name)
-    setup = _setup(options)
+    if options["episodes"] < 1:
+        raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
+    setup = Setup(**options)
     named = [find(task) for task in tasks or chosen.tasks]
     groups = [group for task in named for group in chosen.groups(setup, task)]
     display = _Display(Console(stderr=True))
@@ -83,24 +95,6 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
         click.echo(remark)
     for path in catalogue.write(result, setup, out / name):
         click.echo(str(path), err=True)
-
-
-def _setup(options: dict[str, Any]) -> "Setup":
-    from lowgear.commands import lists
-    from lowgear.config.tasks import parse_gears
-    from lowgear.studies.setup import Setup
-
-    if options["episodes"] < 1:
-        raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
-    coefficients = options["cost_coefficients"]
-    return Setup(
-        seeds=tuple(lists.integers("--seeds", options["seeds"])),
-        recipe=options["recipe"],
-        episodes=options["episodes"],
-        steps=options["steps"],
-        gears=None if options["gears"] is None else parse_gears(options["gears"]),
-        cost_coefficients=None if coefficients is None else tuple(lists.numbers("--cost-coefficients", coefficients)),
-    )
 
 
 def _show_plan(store: "RunStore", groups: "list[Group]", later: str) -> None:

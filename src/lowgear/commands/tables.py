@@ -10,7 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from lowgear.config.tasks import SOURCES, Task
-from lowgear.policy import cost
+from lowgear.policy.cost import PAPER_MASTER_UNITS, cost_model
 
 if TYPE_CHECKING:  # its module loads NumPy, which a table of names can do without
     from lowgear.envs.protocol import EnvSpec
@@ -32,14 +32,14 @@ def task_row(task: Task, spec: "EnvSpec | None" = None) -> dict[str, Any]:
         row |= asdict(spec)
         row["name"] = task.name
     if row["gears"] is not None:
-        sizes = row["obs_dim"], row["act_dim"]
-        row["gear_flops"] = [cost.policy_flops(*sizes, units) for units in row["gears"]]
-        row["gear_costs"] = list(cost.gear_costs(*sizes, row["gears"]))
+        model = cost_model(row["obs_dim"], row["act_dim"], row["gears"], PAPER_MASTER_UNITS)
+        row["gear_flops"], row["gear_costs"] = list(model.gears), list(model.gear_costs)
     return row
 
 
-def print_tasks(console: Console, rows: Sequence[dict[str, Any]]) -> None:
+def print_tasks(rows: Sequence[dict[str, Any]]) -> None:
     """The published tasks as one table, or as two where the terminal is narrow."""
+    console = Console()
     speed = [SPEED] if "steps_per_second" in rows[0] else []
     whole = _table("", [*PRESET, *PUBLISHED, *speed], rows)
     if Measurement.get(console, console.options.update(width=1000), whole).maximum <= console.width:
@@ -50,12 +50,12 @@ def print_tasks(console: Console, rows: Sequence[dict[str, Any]]) -> None:
     console.print(LEGEND)
 
 
-def print_task(console: Console, row: dict[str, Any]) -> None:
+def print_task(row: dict[str, Any]) -> None:
     """One task, line by line."""
     card = Table("", "", box=None, show_header=False, title=row["name"], title_justify="left")
     for label, value in _lines(row):
         card.add_row(f"[bold]{label}[/]", value)
-    console.print(card)
+    Console().print(card)
 
 
 def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
