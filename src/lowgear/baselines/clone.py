@@ -69,7 +69,7 @@ def fit(
     progress: Progress | None = None,
     capacity: int = 0,
 ) -> Students:
-    """Student p of width `units` learns from `demonstrations[p]` with `seeds[p]`; `progress` is told of every epoch.
+    """Student p of width `units` learns from `demonstrations[p]` with `seeds[p]`; `progress` counts epochs.
 
     Fits with the same `capacity`, a number of pairs that none of them exceeds, share one compiled program.
 
@@ -98,7 +98,7 @@ def fit(
         validation_loss = validate(state.network, pairs, validation)
         history.append((np.where(running, training_loss, np.nan), np.where(running, validation_loss, np.nan)))
         if progress:
-            progress(1)
+            progress(number + 1, int(epochs.max()))
     origins, lengths = [d.origin for d in demonstrations], [len(d) for d in demonstrations]
     policies = student.policies_of(student.layers_of(state.network), "bc", origins, seeds, lengths)
     training, validating = (np.stack(column) for column in zip(*history, strict=True))
@@ -108,12 +108,6 @@ def fit(
 def epochs_for(settings: CloneSettings, rows: int) -> int:
     """How often so many rows are gone through."""
     return settings.epochs if settings.updates is None else -(-settings.updates // -(-rows // settings.batch))
-
-
-def epochs_of(demonstrations: Sequence[Demonstrations], seeds: Sequence[int], settings: CloneSettings) -> int:
-    """How many epochs a `fit` takes, and tells of: those of the student that takes the most."""
-    splits = [split(d, seed, settings.held_out) for d, seed in zip(demonstrations, seeds, strict=True)]
-    return max(epochs_for(settings, len(rows)) for rows, _ in splits)
 
 
 def split(demonstrations: Demonstrations, seed: int, held_out: float) -> tuple[Rows, Rows]:

@@ -66,8 +66,8 @@ def fit(
 ) -> tuple[Students, list[Demonstrations]]:
     """Student p of width `units` is taught by `teachers[p]` with `seeds[p]`; also all that was labelled for each.
 
-    Labels are never more than the settings allow; fewer where the episodes are too short to hold them. `progress` is
-    told of every round. The history is that of the last fit, and `round_return`, (rounds, P), of whoever acted.
+    Labels are never more than the settings allow; fewer where the episodes are too short to hold them. `progress`
+    counts rounds. The history is that of the last fit, and `round_return`, (rounds, P), of whoever acted.
     """
     _check(teachers, seeds, settings)
     labellers = stack_networks([network_of(teacher) for teacher in teachers])
@@ -92,7 +92,7 @@ def fit(
         fitted = clone.fit(data, units, seeds, settings.clone, capacity=settings.labels)
         actors = stack_networks([policy.weights.gears[0] for policy in fitted.policies])
         if progress:
-            progress(1)
+            progress(number + 1, settings.rounds)
     assert fitted is not None
     policies = tuple(replace(p, header=replace(p.header, variant="dagger")) for p in fitted.policies)
     return Students(policies, fitted.history | {"round_return": np.array(returns, np.float32)}), data

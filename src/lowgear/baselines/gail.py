@@ -66,7 +66,7 @@ def fit(
     settings: GailSettings = GailSettings(),  # noqa: B008
     progress: Progress | None = None,
 ) -> Students:
-    """Student p of width `units` imitates `demonstrations[p]` with `seeds[p]`; `progress` is told of a batch's steps.
+    """Student p of width `units` imitates `demonstrations[p]` with `seeds[p]`; `progress` counts steps.
 
     The history, (batches, P), holds `episode_return`, the task's own return of the episodes that ended in a batch (NaN:
     none), and the learners' metrics. Steps are rounded up to whole batches.
@@ -94,7 +94,7 @@ def fit(
                 metrics |= more
             history.append({"episode_return": returns} | {name: np.array(value) for name, value in metrics.items()})
             if progress:
-                progress(settings.batch_steps)
+                progress((number + 1) * settings.batch_steps, batches * settings.batch_steps)
     finally:
         env.close()
     steps = [batches * settings.batch_steps] * len(seeds)

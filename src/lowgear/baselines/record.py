@@ -18,7 +18,7 @@ from lowgear.policy.controller import Layers, mlp, squash
 from lowgear.policy.file import Policy
 
 MakeEnv = Callable[[int], BatchEnv]
-Progress = Callable[[int], None]
+Progress = Callable[[int, int], None]  # how much is done, of how much
 STARTS, SEGMENTS = 20, 21  # streams of random numbers: none is one that evaluation draws from
 
 
@@ -37,7 +37,7 @@ def record(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[Demonstrations]:
-    """Each teacher's demonstrations; `progress` is told of every episode played.
+    """Each teacher's demonstrations; `progress` counts episodes.
 
     An episode shorter than the amount's length is kept whole.
     """
@@ -106,7 +106,7 @@ def play(
                 )
                 left[p, slot] -= 1
                 if progress:
-                    progress(1)
+                    progress(population * episodes - int(left.sum()), population * episodes)
             began[p, slot] = len(steps)
         observation = step.observation.reshape(*shape, -1)
     return [[found[p][i % slots][i // slots] for i in range(episodes)] for p in range(population)]

@@ -11,7 +11,7 @@ from lowgear.config.tasks import Task, published_tasks
 from lowgear.policy.files import write_whole
 from lowgear.studies import distillation, sizes, sweeps, table, variants
 from lowgear.studies.imitation import make_directory
-from lowgear.studies.rows import TableRow, aggregate
+from lowgear.studies.rows import TableRow
 from lowgear.studies.run_store import RunStore
 from lowgear.studies.setup import Group, Setup
 from lowgear.training.provenance import provenance
@@ -88,7 +88,7 @@ def carry_out(study: Study, tasks: Sequence[Task], setup: Setup, store: RunStore
         if study.remarks is not None:
             remarks += study.remarks(found)
         rows += found
-    return StudyResult(study.title, rows, remarks + table.notes(aggregate(rows)), study.x_label)
+    return StudyResult(study.title, rows, remarks + table.notes(rows), study.x_label)
 
 
 def write(result: StudyResult, setup: Setup, directory: Path) -> list[Path]:

@@ -1,5 +1,6 @@
 """Evaluates controllers once: the summaries are kept beside them, in scores.json."""
 
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,24 +32,19 @@ def evaluate_once(
     missing = [name for name, key in keys.items() if key not in known]
     if missing:
         loaded = [policies[name]() for name in missing]
-        count = counter(progress, f"evaluating {directory.name}", episodes * len(loaded))
-        played = evaluate.play_policies(loaded, make_env, episodes, master, EVALUATION_SEED, count)
+        done = itertools.count(1)  # episodes, which come one by one
+        played = evaluate.play_policies(
+            loaded,
+            make_env,
+            episodes,
+            master,
+            EVALUATION_SEED,
+            lambda _: progress(f"evaluating {directory.name}", next(done), episodes * len(loaded)),
+        )
         for i, name in enumerate(missing):
             known[keys[name]] = evaluate.summarise(played, i, loaded[i].header.cost)
         write_whole(path, json.dumps(known, indent=1).encode())
     return {name: known[key] for name, key in keys.items()}
-
-
-def counter(progress: Progress, what: str, total: int) -> Callable[[int], None]:
-    """Takes amounts as they are done, and tells `progress` their sum."""
-    done = 0
-
-    def count(more: int) -> None:
-        nonlocal done
-        done += more
-        progress(what, done, total)
-
-    return count
 
 
 def _read(path: Path) -> dict[str, Summary]:

@@ -23,7 +23,7 @@ from lowgear.config.run import RunConfig
 from lowgear.config.tasks import file_name, find
 from lowgear.envs import make_env
 from lowgear.policy.file import Policy, load
-from lowgear.studies.evaluations import counter, evaluate_once
+from lowgear.studies.evaluations import evaluate_once
 from lowgear.studies.rows import SeedResult, TableRow
 from lowgear.studies.run_store import RunStore
 from lowgear.studies.setup import Setup
@@ -50,9 +50,7 @@ class ImitationRunner:
         paths = [directory / f"agent{number}.safetensors" for number in range(len(seeds))]
         if not all(path.exists() for path in paths):
             make_directory(directory)
-            (shown,) = record(
-                [self.teacher], self._make_env, amount, progress=self._counter("recording", amount.trajectories)
-            )
+            (shown,) = record([self.teacher], self._make_env, amount, progress=self._progress("recording"))
             students = self._fit(method, shown, settings)
             shown.save(directory / "demonstrations.safetensors")
             for policy, path in zip(students.policies, paths, strict=True):
@@ -74,22 +72,19 @@ class ImitationRunner:
         seeds = self.setup.seeds
         data = [shown] * len(seeds)
         if isinstance(settings, GailSettings):
-            count = self._counter("gail: steps", -(-settings.steps // settings.batch_steps) * settings.batch_steps)
-            return gail.fit(data, self._make_env, self.units, seeds, settings, count)
+            return gail.fit(data, self._make_env, self.units, seeds, settings, self._progress("gail: steps"))
         if method == "dagger":
-            labelling = dagger.at_equal_data(shown, settings)
-            count = self._counter("dagger: rounds", labelling.rounds)
-            teachers = [self.teacher] * len(seeds)
-            return dagger.fit(teachers, self._make_env, self.units, seeds, labelling, count)[0]
-        count = self._counter("bc: epochs", clone.epochs_of(data, seeds, settings))
-        return clone.fit(data, self.units, seeds, settings, count)
+            teachers, labelling = [self.teacher] * len(seeds), dagger.at_equal_data(shown, settings)
+            progress = self._progress("dagger: rounds")
+            return dagger.fit(teachers, self._make_env, self.units, seeds, labelling, progress)[0]
+        return clone.fit(data, self.units, seeds, settings, self._progress("bc: epochs"))
 
     @property
     def _make_env(self) -> Any:
         return partial(make_env, self.config)
 
-    def _counter(self, what: str, total: int) -> Callable[[int], None]:
-        return counter(self.store.progress, f"{self.config.task}, {self.units} units, {what}", total)
+    def _progress(self, what: str) -> Callable[[int, int], None]:
+        return partial(self.store.progress, f"{self.config.task}, {self.units} units, {what}")
 
 
 def make_directory(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,20 +74,20 @@ class TableRow:
         }
 
 
-@dataclass(frozen=True)
-class Aggregate:
-    """A label over all tasks: scores scaled so that a random policy is 0 and large-only is 1."""
+class Aggregate(NamedTuple):
+    """A label over all tasks: interquartile mean of its scaled scores, and the 95% interval."""
 
     label: str
-    tasks: int
-    seeds: int
     iqm: float
     low: float
     high: float
 
 
 def aggregate(rows: Sequence[TableRow]) -> list[Aggregate]:
-    """Of every label that all tasks have, where there are several published tasks with as many seeds each."""
+    """Of every label that all tasks have, where there are several published tasks with as many seeds each.
+
+    Scores are scaled so that a random policy is 0 and large-only is 1.
+    """
     tasks = {row.task.name for row in rows}
     if len(tasks) < 2 or any(row.task.published is None for row in rows):
         return []
@@ -95,11 +95,9 @@ def aggregate(rows: Sequence[TableRow]) -> list[Aggregate]:
     found = []
     for label in dict.fromkeys(row.label for row in rows):
         mine = {row.task.name: row for row in rows if row.label == label}
-        counts = {len(row.seeds) for row in mine.values()}
-        if mine.keys() == tasks and len(counts) == 1:
+        if mine.keys() == tasks and len({len(row.seeds) for row in mine.values()}) == 1:
             scores = np.array([_scaled(row, tops.get(task)) for task, row in mine.items()]).T
-            low, high = statistics.bootstrap(scores)
-            found.append(Aggregate(label, len(tasks), counts.pop(), statistics.interquartile_mean(scores), low, high))
+            found.append(Aggregate(label, statistics.interquartile_mean(scores), *statistics.bootstrap(scores)))
     return found
 
 

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 from lowgear.config.paper import Pair
-from lowgear.studies.rows import Aggregate, TableRow
+from lowgear.studies.rows import TableRow, aggregate
 
 Column = tuple[str, Callable[[TableRow], str]]
 RATE = 2  # scores nearer to zero are shown as success rates are
@@ -73,7 +73,6 @@ NARROW: list[Column] = [
     ("saved", lambda row: _percent(row.mean("flops_reduction"))),
     ("paper", lambda row: _number(row.paper.score[0] if row.paper.score else None)),
 ]
-OVERALL = "Over {tasks} tasks, {seeds} seeds each, scaled so that random is 0 and large-only 1: "
 
 
 def _used(rows: Sequence[TableRow], columns: Sequence[Column] = COLUMNS) -> list[Column]:
@@ -100,12 +99,14 @@ def terminal(rows: Sequence[TableRow]) -> list[Table]:
     return tables
 
 
-def notes(totals: Sequence[Aggregate]) -> list[str]:
+def notes(rows: Sequence[TableRow]) -> list[str]:
     """The scores over all tasks, in words."""
+    totals = aggregate(rows)
     if not totals:
         return []
-    first = OVERALL.format(tasks=totals[0].tasks, seeds=totals[0].seeds)
-    return [first + "; ".join(f"{t.label} {t.iqm:.3f} [{t.low:.3f}, {t.high:.3f}]" for t in totals) + "."]
+    tasks, seeds = len({row.task.name for row in rows}), len(rows[0].seeds)
+    shown = "; ".join(f"{t.label} {t.iqm:.3f} [{t.low:.3f}, {t.high:.3f}]" for t in totals)
+    return [f"Over {tasks} tasks, {seeds} seeds each, scaled so that random is 0 and large-only 1: {shown}."]
 
 
 def markdown(title: str, rows: Sequence[TableRow], remarks: Sequence[str]) -> str:
