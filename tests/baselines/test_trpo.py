@@ -104,8 +104,8 @@ def test_the_line_search_takes_the_longest_step_that_is_allowed(kl_of, gain_of, 
 def test_advantages_by_hand():
     settings = TrpoSettings(discount=0.5, trace=0.5)
     reward, value, after = ([[1.0], [2.0], [3.0], [4.0]], [[0.5], [1.0], [1.5], [2.0]], [[1.0], [9.0], [8.0], [6.0]])
-    terminated, over = [[0.0], [0.0], [1.0], [0.0]], [[0.0], [1.0], [1.0], [0.0]]
-    found = trpo.advantages(*map(jnp.array, (reward, value, after)), (jnp.array(terminated), jnp.array(over)), settings)
+    terminated, ended = [[0.0], [0.0], [1.0], [0.0]], [[0.0], [1.0], [1.0], [0.0]]
+    found = trpo.advantages(*map(jnp.array, (reward, value, after, terminated, ended)), settings)
     fourth = 4 + 0.5 * 6 - 2  # the batch ends here: bootstrapped
     third = 3 - 1.5  # a real end
     second = 2 + 0.5 * 9 - 1  # a time limit: bootstrapped, but nothing of the next episode

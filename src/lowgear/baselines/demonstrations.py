@@ -115,20 +115,20 @@ class Demonstrations:
         write_whole(Path(path), to_bytes(tensors, {ENTRY: json.dumps(asdict(self.origin))}))
 
 
-def of_trajectories(origin: Origin, found: Sequence[Trajectory]) -> Demonstrations:
+def of_trajectories(origin: Origin, trajectories: Sequence[Trajectory]) -> Demonstrations:
     """Trajectories laid end to end."""
-    if not found:
+    if not trajectories:
         raise LowgearError("there is no trajectory to learn from: record at least one")
     return Demonstrations(
         origin,
-        observations=np.concatenate([t.observations for t in found]),
-        actions=np.concatenate([t.actions for t in found]),
-        rewards=np.concatenate([t.rewards for t in found]),
-        bounds=np.cumsum([0, *(len(t.observations) for t in found)], dtype=np.int64),
-        last_observations=np.stack([t.last_observation for t in found]),
-        terminated=np.array([t.terminated for t in found], np.bool_),
-        truncated=np.array([t.truncated for t in found], np.bool_),
-        episode_returns=np.array([t.episode_return for t in found], np.float32),
+        observations=np.concatenate([t.observations for t in trajectories]),
+        actions=np.concatenate([t.actions for t in trajectories]),
+        rewards=np.concatenate([t.rewards for t in trajectories]),
+        bounds=np.cumsum([0, *(len(t.observations) for t in trajectories)], dtype=np.int64),
+        last_observations=np.stack([t.last_observation for t in trajectories]),
+        terminated=np.array([t.terminated for t in trajectories], np.bool_),
+        truncated=np.array([t.truncated for t in trajectories], np.bool_),
+        episode_returns=np.array([t.episode_return for t in trajectories], np.float32),
     )
 
 

@@ -141,7 +141,8 @@ def _update_policy(
         reward.reshape(shape),
         value.reshape(shape),
         next_value.reshape(shape),
-        (jnp.asarray(rollout.terminated), jnp.asarray(rollout.ended)),
+        jnp.asarray(rollout.terminated),
+        jnp.asarray(rollout.ended),
         chosen,
     ).reshape(-1)
     actor, metrics = trpo.improve(policy.actor, observation, raw, jax.nn.standardize(advantage), chosen)

@@ -107,32 +107,32 @@ def improve(
     def fisher(vector: jax.Array) -> jax.Array:
         return fisher_product(actor, observation, vector) + settings.damping * vector
 
-    def judge(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def gain_and_kl(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         return gain(x) - before, divergence(old, gaussian(unravel(x), observation))
 
     before, slope = jax.value_and_grad(gain)(flat)
     direction, _ = cg(fisher, slope, tol=0.0, maxiter=settings.solver_steps)
     curvature = 0.5 * direction @ fisher(direction)
     full = direction * jnp.sqrt(settings.max_kl / jnp.maximum(curvature, 1e-30))
-    chosen, kl = line_search(flat, full, judge, settings)
+    chosen, kl = line_search(flat, full, gain_and_kl, settings)
     return unravel(chosen), {"kl": kl, "gain": gain(chosen) - before}
 
 
 def line_search(
     start: jax.Array,
     full: jax.Array,
-    judge: Callable[[jax.Array], tuple[jax.Array, jax.Array]],
+    gain_and_kl: Callable[[jax.Array], tuple[jax.Array, jax.Array]],
     settings: TrpoSettings,
 ) -> tuple[jax.Array, jax.Array]:
     """The longest of `full`, half of it, a quarter… that gains something within the trust region; else `start`.
 
-    `judge` gives a point's gain and divergence; also returned is the divergence of what was taken.
+    Also returned is the divergence of what was taken.
     """
 
     def step(carry: Taken, length: jax.Array) -> tuple[Taken, None]:
         x, kl, taken = carry
         tried = start + length * full
-        gain, tried_kl = judge(tried)
+        gain, tried_kl = gain_and_kl(tried)
         # A comparison with NaN is false, so a broken point is never taken.
         good = (gain > 0) & (tried_kl <= settings.kl_slack * settings.max_kl) & ~taken
         return (jnp.where(good, tried, x), jnp.where(good, tried_kl, kl), taken | good), None
@@ -147,22 +147,23 @@ def advantages(
     reward: jax.Array,
     value: jax.Array,
     next_value: jax.Array,
-    ends: tuple[jax.Array, jax.Array],
+    terminated: jax.Array,
+    ended: jax.Array,
     settings: TrpoSettings,
 ) -> jax.Array:
-    """GAE(λ), (T, E) as everything that comes in; `ends` is where steps terminated, and where an episode was over.
+    """GAE(λ), (T, E) as everything that comes in.
 
-    A time limit is bootstrapped through: `next_value` is that of where the step led.
+    A time limit, where an episode `ended` but not `terminated`, is bootstrapped through: `next_value` is that of where
+    the step led.
     """
-    terminated, over = ends
     error = reward + settings.discount * (1 - terminated) * next_value - value
 
     def step(carry: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        error, over = now
-        found = error + settings.discount * settings.trace * (1 - over) * carry
-        return found, found
+        error, ended = now
+        advantage = error + settings.discount * settings.trace * (1 - ended) * carry
+        return advantage, advantage
 
-    return jax.lax.scan(step, jnp.zeros_like(error[0]), (error, over), reverse=True)[1]
+    return jax.lax.scan(step, jnp.zeros_like(error[0]), (error, ended), reverse=True)[1]
 
 
 def values(value: Mlp, observation: jax.Array) -> jax.Array:

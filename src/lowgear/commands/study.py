@@ -1,18 +1,13 @@
 """`lowgear study`: a table or figure of the paper, from training to table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
 from lowgear.commands.options import gears_option, list_option, recipe_option, steps_option
-
-if TYPE_CHECKING:
-    from lowgear.config.run import RunConfig
-    from lowgear.studies.run_store import RunStore
-    from lowgear.studies.setup import Group
 
 
 @click.command()
@@ -65,6 +60,8 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
 
     from lowgear.config.tasks import find
     from lowgear.studies import catalogue, table
+    from lowgear.studies.plan import print_plan
+    from lowgear.studies.progress import StudyDisplay
     from lowgear.studies.run_store import RunStore
     from lowgear.studies.setup import Setup
 
@@ -74,9 +71,10 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     setup = Setup(**options)
     named = [find(task) for task in tasks or chosen.tasks]
     groups = [group for task in named for group in chosen.groups(setup, task)]
-    display = _Display(Console(stderr=True))
-    store = RunStore(out, display.listeners, display.evaluating)
-    _show_plan(store, groups, chosen.later)
+    errors = Console(stderr=True)
+    display = StudyDisplay(errors)
+    store = RunStore(out, display.listeners, display.progress)
+    print_plan(errors, store, groups, chosen.later)
     if dry_run:
         return
     try:
@@ -95,90 +93,3 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
         click.echo(remark)
     for path in catalogue.write(result, setup, out / name):
         click.echo(str(path), err=True)
-
-
-def _show_plan(store: "RunStore", groups: "list[Group]", later: str) -> None:
-    """Runs, steps and time, on standard error."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    from lowgear.studies.estimate import Estimate
-
-    runs = store.plan(groups)
-    estimate = Estimate(store.existing())
-    shown = Table("run", "gears", "agents", "steps each", "state", "about", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    times = []
-    for run in runs:
-        seconds = estimate.seconds(run)
-        times.append(seconds)
-        state = "done" if run.finished else f"at {run.steps_done:,}" if run.directory.path.exists() else "new"
-        shown.add_row(
-            f"{run.config.task} {run.config.recipe.name}",
-            ",".join(map(str, run.config.gears)),
-            str(len(run.config.agents)),
-            f"{run.config.steps:,}",
-            state,
-            _time(seconds),
-        )
-    console = Console(stderr=True)
-    console.print(shown, highlight=False)
-    whole = None if None in times else sum(time for time in times if time is not None)
-    left = sum(not run.finished for run in runs)
-    console.print(
-        f"{left} of {len(runs)} runs to do, about {_time(whole)} of training on this machine", highlight=False
-    )
-    if later:
-        console.print(f"then: {later}", highlight=False)
-
-
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "unknown"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6_000 else f"{seconds / 3600:.1f} h"
-
-
-class _Display:
-    """One progress display at a time: a run's, or that of an evaluation."""
-
-    def __init__(self, console: Any) -> None:
-        self._console = console
-        self._shown: Any = None
-        self._bar: Any = None
-
-    def listeners(self, config: "RunConfig", done: int) -> list[Any]:
-        """Shows a run that begins, or goes on."""
-        from lowgear.training.progress import Display
-
-        self.close()
-        gears = ",".join(map(str, config.gears))
-        going = f", going on from {done:,}" if done else ""
-        self._console.print(
-            f"training {len(config.agents)} agents on {config.task}, gears {gears}{going}", highlight=False
-        )
-        self._shown = Display(config.steps, done, self._console)
-        return [self._shown]
-
-    def evaluating(self, what: str, done: int, total: int) -> None:
-        """Shows how far an evaluation is."""
-        from rich.progress import Progress
-
-        if self._shown is not None:
-            self.close()
-        if self._bar is None:
-            self._bar = Progress(console=self._console, transient=True, disable=not self._console.is_terminal)
-            self._bar.start()
-            self._task = self._bar.add_task(what, total=total)
-        self._bar.update(self._task, description=what, completed=done, total=total)
-        if done >= total:
-            self.close()
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        if self._shown is not None:
-            self._shown.close()
-        if self._bar is not None:
-            self._bar.stop()
-        self._shown = self._bar = None

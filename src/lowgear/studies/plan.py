@@ -1,23 +1,53 @@
-"""How long runs will take on this machine: from runs that were made here, or else from its matrix products."""
+"""What a study has to run, and how long that takes here: from runs that were made, or else from matrix products."""
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import median
 
 import jax
 import jax.numpy as jnp
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
 from lowgear.bench.floor import update_flops
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import find
 from lowgear.envs import make_env
-from lowgear.studies.run_store import StoredRun
+from lowgear.studies.run_store import RunStore, StoredRun
+from lowgear.studies.setup import Group
 
 SHARE = 1.0  # of the rate of one product after another: 0.6 (paper, 8/64) to 1.4 (modern) were seen on two cores
 COMPILING_S = 20.0
+
+
+def print_plan(console: Console, store: RunStore, groups: Sequence[Group], later: str = "") -> None:
+    """Runs, their steps and about the time they take, and what comes `later`."""
+    runs = store.plan(groups)
+    estimate = Estimate(store.existing())
+    times = [estimate.seconds(run) for run in runs]
+    table = Table("run", "gears", "agents", "steps each", "state", "about", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for run, seconds in zip(runs, times, strict=True):
+        state = "done" if run.finished else f"at {run.steps_done:,}" if run.directory.path.exists() else "new"
+        table.add_row(
+            f"{run.config.task} {run.config.recipe.name}",
+            ",".join(map(str, run.config.gears)),
+            str(len(run.config.agents)),
+            f"{run.config.steps:,}",
+            state,
+            _time(seconds),
+        )
+    console.print(table, highlight=False)
+    whole = None if None in times else sum(seconds for seconds in times if seconds is not None)
+    left = sum(not run.finished for run in runs)
+    console.print(
+        f"{left} of {len(runs)} runs to do, about {_time(whole)} of training on this machine", highlight=False
+    )
+    if later:
+        console.print(f"then: {later}", highlight=False)
 
 
 class Estimate:
@@ -73,3 +103,11 @@ def _update_flops(config: RunConfig) -> int:
     env = make_env(config, 1)
     env.close()
     return update_flops(config, env.spec.obs_dim, env.spec.act_dim)
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6_000 else f"{seconds / 3600:.1f} h"
