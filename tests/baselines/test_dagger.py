@@ -67,18 +67,11 @@ def test_the_last_student_is_a_clone_of_all_that_was_labelled():
 
 def test_a_student_learns_the_same_alone_and_in_company():
     settings = DaggerSettings(30, 2, 2, None, QUICK)
-    alone, _ = dagger.fit([teacher()], valley_sized, 3, [4], settings)
-    company, _ = dagger.fit([teacher(seed=3), teacher()], valley_sized, 3, [1, 4], settings)
+    alone, _ = dagger.fit([teacher(obs_dim=1)], valley, 3, [4], settings)
+    company, _ = dagger.fit([teacher(obs_dim=1, seed=3), teacher(obs_dim=1)], valley, 3, [1, 4], settings)
     np.testing.assert_allclose(
         alone.policies[0].weights.gears[0][0][0], company.policies[1].weights.gears[0][0][0], atol=1e-5
     )
-
-
-def valley_sized(num_envs):
-    """Episodes that look the same in every environment."""
-    batch = Counting([9] * num_envs)
-    batch._observe = lambda: np.stack([0 * batch.step_number, batch.step_number], axis=1).astype(np.float32)
-    return batch
 
 
 def test_equal_data_means_as_many_labels_from_as_many_episodes():
