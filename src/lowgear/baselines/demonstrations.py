@@ -62,19 +62,9 @@ class Origin:
             env_id = find(header.task).env_id
         except LowgearError:  # a task that was passed in from Python has no other name than its own
             env_id = header.task
-        return cls(
-            task=header.task,
-            env_id=env_id,
-            recipe=header.recipe,
-            variant=header.variant,
-            seed=header.seed,
-            steps=header.steps,
-            units=header.gears[header.forced_gear],
-            layout=header.layout,
-            action_low=header.action_low,
-            action_high=header.action_high,
-            recorded_with_seed=seed,
-        )
+        names = ("task", "recipe", "variant", "seed", "steps", "layout", "action_low", "action_high")
+        shared = {name: getattr(header, name) for name in names}
+        return cls(**shared, env_id=env_id, units=header.gears[header.forced_gear], recorded_with_seed=seed)
 
     @property
     def obs_dim(self) -> int:

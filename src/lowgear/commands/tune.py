@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from lowgear.evaluation.tune import Found
     from lowgear.policy.file import Policy
 
+DEMANDS = {  # what to write for each
+    "keep_return": "a share above 0 and at most 1, for example 0.95",
+    "max_flops": "a share of the large gear's FLOPs, for example 0.2",
+    "max_latency_us": "microseconds above 0, for example 0.5",
+}
+
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
@@ -71,7 +77,7 @@ def tune(directory: Path, agents: tuple[int, ...] | None, best: bool, as_json: b
     found = dict(zip(policies, _search(run, list(policies.values()), options), strict=True))
     report = {
         "task": run.read_config().task,
-        **{name: options[name] for name in ("keep_return", "max_flops", "max_latency_us")},
+        **{name: options[name] for name in DEMANDS},
         "reference": None if options["reference"] is None else str(options["reference"]),
         "agents": [
             {"agent": agent, "variant": policy.header.variant, "seed": policy.header.seed} | asdict(found[agent])
@@ -118,18 +124,15 @@ def _miss(row: dict[str, Any], demand: dict[str, Any]) -> str:
 
 
 def _check(options: dict[str, Any]) -> None:
-    keep, flops, latency_us = options["keep_return"], options["max_flops"], options["max_latency_us"]
-    if [keep, flops, latency_us].count(None) != 2:
+    demands = {name: options[name] for name in DEMANDS if options[name] is not None}
+    if len(demands) != 1:
         raise LowgearError(
             "say what the setting must do: --keep-return 0.95 or --max-flops 0.2 or --max-latency-us 0.5, one of them"
         )
-    if keep is not None and not 0 < keep <= 1:
-        raise LowgearError(f"--keep-return {keep:g}: write a share above 0 and at most 1, for example 0.95")
-    if flops is not None and not 0 < flops < float("inf"):
-        raise LowgearError(f"--max-flops {flops:g}: write a share of the large gear's FLOPs, for example 0.2")
-    if latency_us is not None and not 0 < latency_us < float("inf"):
-        raise LowgearError(f"--max-latency-us {latency_us:g}: write microseconds above 0, for example 0.5")
-    if keep is None and options["reference"] is not None:
+    for name, value in demands.items():
+        if not 0 < value < float("inf") or (name == "keep_return" and value > 1):
+            raise LowgearError(f"--{name.replace('_', '-')} {value:g}: write {DEMANDS[name]}")
+    if options["keep_return"] is None and options["reference"] is not None:
         raise LowgearError("--reference goes with --keep-return: what is spent is measured as it is")
     if options["episodes"] < 2:
         raise LowgearError(f"--episodes {options['episodes']}: an interval needs 2 or more")
