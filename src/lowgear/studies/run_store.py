@@ -25,7 +25,8 @@ from lowgear.studies.evaluations import Progress, evaluate_once
 from lowgear.studies.rows import SeedResult, TableRow
 from lowgear.studies.setup import Group
 from lowgear.training.checkpoint import read_latest
-from lowgear.training.loop import Listener, Training
+from lowgear.training.loop import Training
+from lowgear.training.progress import Listener
 from lowgear.training.provenance import provenance
 
 Listeners = Callable[[RunConfig, int], list[Listener]]  # for a run, and the steps it has behind it
