@@ -2,6 +2,8 @@
 
 import click
 
+from lowgear.commands.options import json_option
+
 
 @click.group()
 def recipes() -> None:
@@ -10,7 +12,7 @@ def recipes() -> None:
 
 @recipes.command()
 @click.option("--task", metavar="TASK", help="With what the recipe sets for this task.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there.")
+@json_option
 def show(task: str | None, as_json: bool) -> None:
     """Print every setting of both recipes.
 

@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from lowgear import LowgearError
-from lowgear.config import recipes
+from lowgear.config import recipes, settings
 from lowgear.config.recipes import Recipe
 from lowgear.config.tasks import Task, check_gears
 from lowgear.policy.dial import Dial, span
 
 VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separate-buffers")
 MAX_SEED = 2**31 - 1
+EARLIER_FIELDS = {"goal_scale": "normalise_observations"}  # of recipes that earlier versions wrote
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,9 @@ class RunConfig:
     def from_json(cls, raw: dict[str, Any]) -> "RunConfig":
         """Back from config.json."""
         known = {key: raw[key] for key in cls.__dataclass_fields__}
-        lists = {key: tuple(raw["recipe"][key]) for key in ("periods", "dial_reach")}
-        known["recipe"] = Recipe(**raw["recipe"] | lists)
+        recipe = {EARLIER_FIELDS.get(key, key): value for key, value in raw["recipe"].items()}
+        lists = {key: tuple(recipe[key]) for key in ("periods", "dial_reach")}
+        known["recipe"] = Recipe(**recipe | lists)
         known["gears"] = tuple(raw["gears"])
         known["agents"] = tuple(AgentConfig(**agent | {"dial": Dial(*agent["dial"])}) for agent in raw["agents"])
         return cls(**known)
@@ -107,13 +109,7 @@ def resolve(
     checkpoint_every: int = 40_000,
 ) -> RunConfig:
     """A run from what a person asked for, the task's preset and the recipe; every bad value is an error."""
-    overrides = overrides or {}
-    unknown = sorted(overrides.keys() - {field.name for field in fields(Recipe)})
-    if unknown:
-        raise LowgearError(f"the recipe has no setting {unknown[0]!r}: see lowgear.config.recipes.Recipe")
-    overrides = {key: tuple(value) if isinstance(value, list) else value for key, value in overrides.items()}
-    if isinstance(overrides.get("periods"), int | float):
-        overrides["periods"] = (overrides["periods"],)
+    overrides = settings.checked(overrides or {})
     chosen = replace(recipes.find(recipe, task.name), **overrides)
     if "known_prices" not in overrides and not chosen.can_know_prices:
         chosen = replace(chosen, known_prices=False)  # a default gives way to what was asked for
@@ -213,6 +209,7 @@ def _check_recipe(recipe: Recipe) -> None:
         "noise_hold",
         "environments",
         "chunk",
+        "actor_every",
     ):
         if getattr(recipe, name) < 1:
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write 1 or more")
@@ -226,6 +223,17 @@ def _check_recipe(recipe: Recipe) -> None:
         raise LowgearError(
             f"{recipe.environments} environments cannot share chunks of {recipe.chunk} steps evenly: choose a divisor"
         )
+    if recipe.chunk % recipe.actor_every:
+        raise LowgearError(
+            f"actor every {recipe.actor_every} updates: chunks of {recipe.chunk} are no multiple of it; choose a divisor"
+        )
+    for name in ("learning_rate", "actor_learning_rate", "master_learning_rate", "first_alpha", "first_values"):
+        value = getattr(recipe, name)
+        if value is not None and not 0 < value < float("inf"):
+            raise LowgearError(f"{name.replace('_', ' ')} {value}: write a number above 0")
+    for name in ("actor_activation", "critic_activation"):
+        if getattr(recipe, name) not in ("tanh", "relu"):
+            raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)!r}: write tanh or relu")
     for name in ("hindsight_share", "goal_random_share"):
         if not 0 <= getattr(recipe, name) <= 1:
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write a number from 0 to 1")

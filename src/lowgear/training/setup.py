@@ -28,9 +28,10 @@ MakeLearners = Callable[[RunConfig, EnvSpec, Goals | None], tuple[GearLearner, .
 def sac_learners(config: RunConfig, spec: EnvSpec, goals: Goals | None) -> tuple[GearLearner, ...]:
     """One SAC for each gear."""
     recipe = config.recipe
+    normalise = recipe.critic_normalise and (goals is None or recipe.goal_critic_normalise)
     settings = SacSettings(
         recipe.actor_activation,
-        CriticStyle(recipe.critic_activation, recipe.critic_normalise),
+        CriticStyle(recipe.critic_activation, normalise),
         recipe.actor_every,
         recipe.first_alpha,
         recipe.first_values,
