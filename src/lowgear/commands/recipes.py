@@ -16,8 +16,8 @@ def recipes() -> None:
 def show(task: str | None, as_json: bool) -> None:
     """Print every setting of both recipes.
 
-    Any of them can be changed: `lowgear train TASK --set batch=128 --set periods=2,5`, or with a TOML file of such lines,
-    `--settings my.toml`.
+    Any of them can be changed: `lowgear train TASK --set batch=128 --set periods=2,5`, or with a TOML file of such
+    lines, `--settings my.toml`.
 
     \b
       lowgear recipes show

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lowgear import LowgearError
@@ -225,7 +225,7 @@ def _check_recipe(recipe: Recipe) -> None:
         )
     if recipe.chunk % recipe.actor_every:
         raise LowgearError(
-            f"actor every {recipe.actor_every} updates: chunks of {recipe.chunk} are no multiple of it; choose a divisor"
+            f"actor every {recipe.actor_every} updates: chunks have {recipe.chunk}, no multiple of it; choose a divisor"
         )
     for name in ("learning_rate", "actor_learning_rate", "master_learning_rate", "first_alpha", "first_values"):
         value = getattr(recipe, name)
