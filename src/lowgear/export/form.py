@@ -1,25 +1,5 @@
-"""What every format takes and gives back."""
+"""The old name of `ExportRequest`, until `commands.export` says the new one."""
 
-from dataclasses import dataclass
-from typing import Any
+from lowgear.export.request import ExportRequest as Request
 
-from lowgear.export.source import Source
-
-
-@dataclass(frozen=True)
-class Request:
-    """One export that was asked for."""
-
-    source: Source
-    name: str  # of files and symbols
-    weights: str = "float32"  # or int8, for C
-    episodes: int = 4  # to check it on
-    unchecked: bool = False  # write C although no compiler can check it
-
-
-@dataclass(frozen=True)
-class Exported:
-    """Files by name, and what there is to say of them."""
-
-    files: dict[str, bytes]
-    report: dict[str, Any]
+__all__ = ["Request"]
