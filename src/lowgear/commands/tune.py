@@ -186,10 +186,10 @@ def _latency(policy: "Policy", make_env: Any) -> Any:
     """Times episodes by what gears and picks take in C; the same for all agents of a run, whose shapes are."""
     from lowgear.bench.deploy import latency
     from lowgear.export import compiler
-    from lowgear.export.episode import record
+    from lowgear.export.source import record_episodes
 
     compiler.need("--max-latency-us")
-    return latency(policy, record(policy, make_env, 1, 0)).us_each
+    return latency(policy, record_episodes(policy, make_env, 1)).us_each
 
 
 def _reference(directory: Path, task: str, options: dict[str, Any]) -> float:
