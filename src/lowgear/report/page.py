@@ -15,33 +15,22 @@ from importlib import resources
 from string import Template
 
 from lowgear import __version__
-from lowgear.report.payload import Json, Shown, clean, profile_payload, run_payload, sweep_payload
-from lowgear.report.profiles import Profile
-from lowgear.report.sweeps import Sweep
+from lowgear.report.figure import Figure
+from lowgear.report.payload import Json, RunSection, clean, comparison_payload, section_payload
 
-SCRIPTS = (
-    "dom.js",
-    "chart.js",
-    "frontier.js",
-    "charts.js",
-    "scatter.js",
-    "tables.js",
-    "tracks.js",
-    "player.js",
-    "page.js",
-)
+SCRIPTS = ("dom.js", "chart.js", "tables.js", "tracks.js", "player.js", "page.js")
 
 
-def write(shown: Sequence[Shown], profiles: Sequence[Profile], periods: Sequence[Sweep]) -> str:
-    """The whole page."""
-    tasks = list(dict.fromkeys(one.run.task.name for one in shown))
-    heading = tasks[0] if len(tasks) == 1 else f"{len(shown)} runs, {len(tasks)} tasks"
+def write(sections: Sequence[RunSection], together: Sequence[Figure]) -> str:
+    """The whole page; `together` are the figures of all runs."""
+    runs = [section.run for section in sections]
+    tasks = list(dict.fromkeys(run.task.name for run in runs))
+    heading = tasks[0] if len(tasks) == 1 else f"{len(runs)} runs, {len(tasks)} tasks"
     script = '"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS)
     style = _asset("page.css")
     data: Json = {
-        "runs": [_run(one) for one in shown],
-        "profiles": profile_payload(profiles),
-        "periods": sweep_payload(periods),
+        "runs": [section_payload(section) for section in sections],
+        "comparison": comparison_payload(runs, together),
     }
     return Template(_asset("page.html")).substitute(
         TITLE=html.escape(f"{', '.join(tasks)} – Lowgear report"),
@@ -62,10 +51,6 @@ def embed(data: Json) -> str:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
-
-
-def _run(one: Shown) -> Json:
-    return run_payload(one) | {"notices": [*one.run.notices, *one.notices], "paper_steps": one.run.task.steps}
 
 
 def _asset(name: str) -> str:

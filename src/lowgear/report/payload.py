@@ -1,100 +1,79 @@
-"""What the page's script is given: plain numbers and strings, ready for JSON."""
+"""What the page's script is given: described charts, words and plain numbers, ready for JSON."""
 
 import base64
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from lowgear.report.cast import Role
-from lowgear.report.clouds import Cloud, Scale
-from lowgear.report.episode import Episode
-from lowgear.report.frames import sheet
-from lowgear.report.learning import Curves
-from lowgear.report.looks import gear_colour, gear_name, look_of
-from lowgear.report.profiles import Profile
-from lowgear.report.runs import Run
-from lowgear.report.scores import Score, agent_lines, large_flops, read
-from lowgear.report.settings import Setting
-from lowgear.report.summary import Row, rows, with_success
-from lowgear.report.sweeps import Sweep
+from lowgear.report import tables, timeline
+from lowgear.report.figure import Figure, to_json
+from lowgear.report.frames import frame_sheet
+from lowgear.report.playback import Playback
+from lowgear.report.runs import RunData
+from lowgear.report.scatter import ControllerEpisodes
+from lowgear.report.selection import Selected
+from lowgear.report.style import gear_name, gear_style, pays
+from lowgear.report.text import number, percent, short, steps
 
 Json = dict[str, Any]
-ACTIONS_AT_MOST = 8  # of an episode in the page
-ACTION_STEPS = 100  # actions are kept to a hundredth
-DOTS_AT_MOST = 400
+# What stands in the place of a figure that a run has no numbers for.
+NO_FIGURE = {
+    "frontier": ("Return against cost: the frontier", "Nothing to draw: the run has no finite evaluation."),
+    "curves": ("Learning curves", "No learning curves: metrics.jsonl has fewer than two points."),
+    "scatter": (
+        "Return against cost, episode by episode",
+        "No episodes were played for this picture: the run has no policies, or --episodes was 0.",
+    ),
+}
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A run with everything that was played for it."""
+class RunSection:
+    """A run with everything that was played for it, and its figures."""
 
-    run: Run
-    episodes: tuple[tuple[Role, Episode], ...]
-    clouds: tuple[Cloud, ...]
-    scale: Scale | None
-    curves: Curves
-    notices: tuple[str, ...]  # beyond the run's own
+    run: RunData
+    playbacks: tuple[tuple[Selected, Playback], ...]
+    episodes: tuple[ControllerEpisodes, ...]
+    figures: dict[str, Figure]  # by name
+    notices: tuple[str, ...]  # the run's own among them
 
     @property
-    def first(self) -> Episode | None:
+    def first(self) -> Playback | None:
         """The episode to show first."""
-        chosen = [episode for role, episode in self.episodes if role.first]
-        return chosen[0] if chosen else None
+        return next((playback for selected, playback in self.playbacks if selected.first), None)
 
 
-def run_payload(one: Shown) -> Json:
+def section_payload(section: RunSection) -> Json:
     """Everything of one run's section."""
-    run = one.run
+    run = section.run
+    units = " and ".join(map(str, run.config.gears))
     return {
         "name": run.name,
         "task": run.task.name,
-        "recipe": run.config.recipe.name,
-        "steps": run.evaluation["steps"] if run.evaluation else run.config.steps,
-        "episodes_each": run.evaluation["episodes"] if run.evaluation else None,
-        "gears": list(run.config.gears),
-        "score": "success rate" if with_success(run) else "return",
-        "summary": [_row(row) for row in rows(run)],
-        "settings": [_setting(setting) for setting in run.settings],
-        "frontier": _frontier(run),
-        "curves": {
-            "source": one.curves.source,
-            "score": one.curves.score,
-            "lines": [
-                asdict(curve) | {"colour": look_of(curve.variant).colour}
-                for curve in one.curves.curves
-                if len(curve.steps) > 1
-            ],
-        },
-        "clouds": {
-            "note": one.scale.note if one.scale else "Return as the task pays it.",
-            "scaled": one.scale is not None,
-            "groups": [_cloud(cloud, one.scale) for cloud in one.clouds],
-        },
-        "plays": [_play(role, episode) for role, episode in one.episodes],
+        "facts": f"{run.config.recipe.name} recipe, {steps(run.steps)} steps, gears of {units} units, from ",
+        "notices": list(section.notices),
+        "tiles": tables.tiles(run),
+        "summary": tables.summary(run),
+        "figures": {name: _panel(section, name) for name in (*NO_FIGURE, "coefficients")},
+        "cards": {setting.key: tables.card(run, setting) for setting in run.settings},
+        "plays": [_play(run, *play) for play in section.playbacks],
         "config": {key: value for key, value in run.raw.items() if key != "provenance"},
         "provenance": run.raw.get("provenance"),
     }
 
 
-def profile_payload(profiles: Iterable[Profile]) -> list[Json]:
-    """Performance profiles over all runs."""
-    return [asdict(profile) | {"colour": look_of(profile.variant).colour} for profile in profiles]
+def comparison_payload(runs: Sequence[RunData], figures: Sequence[Figure]) -> Json:
+    """What several runs say together."""
+    return {"table": tables.comparison(runs), "figures": [figure_panel(figure) for figure in figures]}
 
 
-def sweep_payload(sweeps: Iterable[Sweep]) -> list[Json]:
-    """Sweeps over the period."""
-    return [
-        {
-            "label": sweep.label,
-            "score": sweep.score,
-            "x": list(sweep.x),
-            "settings": [_setting(setting) for setting in sweep.settings],
-        }
-        for sweep in sweeps
-    ]
+def figure_panel(figure: Figure) -> Json:
+    """A figure with its words."""
+    hint = " ".join(filter(None, [figure.hint, figure.note]))
+    return {"title": figure.title, "hint": hint, "charts": to_json(figure.charts)}
 
 
 def clean(value: Any) -> Any:
@@ -108,107 +87,63 @@ def clean(value: Any) -> Any:
     return value
 
 
-def _setting(setting: Setting) -> Json:
-    look = look_of(setting.variant)
-    return {
-        "variant": setting.variant,
-        "colour": look.colour,
-        "marker": look.marker,
-        "coefficient": setting.coefficient,
-        "dial": setting.dial,
-        "pays": not setting.variant.endswith("-only") and setting.variant != "no-cost",
-        **setting.score._asdict(),
-        "mean_low": setting.mean_low,
-        "mean_high": setting.mean_high,
-        "large_share": setting.large_share,
-        "flops": setting.flops,
-        "saved": setting.saved,
-        "period": setting.period,
-        "agents": list(setting.agents),
-    }
-
-
-def _row(row: Row) -> Json:
-    theirs = row.paper
-    return {"note": row.note, "setting": _setting(row.setting), "paper": asdict(theirs) if theirs else None}
-
-
-def _frontier(run: Run) -> Json | None:
-    """Thin lines of each dial agent; the settings themselves are the bold ones."""
-    if run.evaluation is None or not run.settings:
+def _panel(section: RunSection, name: str) -> Json | None:
+    if name in section.figures:
+        return figure_panel(section.figures[name])
+    if name not in NO_FIGURE:
         return None
-    scores = read(run.evaluation["agents"], run.evaluation["episodes"])
-    variants = list(dict.fromkeys(setting.variant for setting in run.settings))
+    title, none = NO_FIGURE[name]
+    return {"title": title, "none": none}
+
+
+def _play(run: RunData, selected: Selected, playback: Playback) -> Json:
+    """One episode, with all that the player needs to follow it."""
+    episode = playback.episode
+    header, gears = episode.policy.header, len(playback.actions)
+    saved = percent(header.cost.reduction(episode.flops_per_step))
+    facts = [
+        f"Played in {playback.simulator}: return {number(episode.total, 1)}, {saved} of FLOPs saved, "
+        f"seed {header.seed} (agent {selected.agent}).",
+        "" if episode.ended else "Recorded until the limit of steps; the episode went on.",
+        timeline.actions_left_out(playback),
+    ]
     return {
-        "large_flops": large_flops(run.evaluation["agents"]),
-        "agents": [_agent_line(line) for variant in variants for line in agent_lines(scores, variant)]
-        + [_agent_line([score]) for score in scores if score.finite and not score.dial],
-    }
-
-
-def _agent_line(line: Sequence[Score]) -> Json:
-    return {
-        "agent": line[0].agent,
-        "colour": look_of(line[0].variant).colour,
-        "points": [[score.flops, score.score] for score in line],
-    }
-
-
-def _cloud(cloud: Cloud, scale: Scale | None) -> Json:
-    heights = scale.apply(cloud.returns) if scale else cloud.returns
-    look = look_of(cloud.variant)
-    dots = np.column_stack([cloud.costs, heights, cloud.returns])[:DOTS_AT_MOST]
-    return {
-        "label": cloud.label,
-        "agent": cloud.agent,
-        "colour": look.colour,
-        "marker": look.marker,
-        "dots": [[round(float(value), 4) for value in row] for row in dots],
-    }
-
-
-def _play(role: Role, episode: Episode) -> Json:
-    gears, header = len(episode.actions), episode.policy.header
-    actions = np.round(episode.actions[..., :ACTIONS_AT_MOST] * ACTION_STEPS).astype(int)
-    frames = sheet(episode)
-    return {
-        "label": role.label,
-        "first": role.first,
-        "star": role.star,
-        "pays": header.forced_gear is None,
-        "agent": role.agent,
-        "seed": header.seed,
+        "label": selected.label,
+        "choice": f"λ {short(selected.coefficient)}"
+        if selected.main and header.forced_gear is None
+        else selected.label,
+        "first": selected.first,
         "variant": header.variant,
-        "coefficient": header.cost_coefficient,
-        "stage": episode.stage,
-        "total": episode.total,
-        "cut": episode.cut,
-        "success": episode.success,
-        "saved": 1 - episode.flops_per_step / header.prices.gears[-1],
+        "coefficient": selected.coefficient,
+        "key": _setting_key(run, selected),
+        "simulator": playback.simulator,
+        "caption": " ".join(filter(None, facts)),
         "gears": [
-            {
-                "name": gear_name(gear, gears),
-                "units": header.gears[gear],
-                "colour": gear_colour(gear, gears),
-                "share": episode.gear_share[gear],
-                "flops": header.prices.gears[gear],
-            }
+            {"name": gear_name(gear, gears), "colour": gear_style(gear, gears).colour, "flops": header.cost.gears[gear]}
             for gear in range(gears)
         ],
-        "pick_flops": header.prices.pick,
+        "pick_flops": header.cost.pick,
         "gear": episode.gear.tolist(),
-        "picks": np.flatnonzero(episode.picked).tolist(),
-        "actions": actions.transpose(0, 2, 1).tolist(),
-        "actions_left_out": max(0, header.act_dim - ACTIONS_AT_MOST),
+        "picks": np.flatnonzero(episode.asked).tolist(),
         "reward": [float(f"{value:.4g}") for value in episode.reward],
-        "every": episode.every,
-        "frames": None
-        if frames is None
-        else {
-            "source": "data:image/webp;base64," + base64.b64encode(frames.data).decode(),
-            "columns": frames.columns,
-            "width": frames.width,
-            "height": frames.height,
-            "count": frames.count,
-        },
+        "tracks": to_json(timeline.tracks(playback, timeline.legend(playback))),
+        "every": playback.every,
+        "frames": _frames(playback),
     }
+
+
+def _setting_key(run: RunData, selected: Selected) -> str | None:
+    """The evaluated setting that an episode was played at."""
+    for setting in run.settings:
+        same = math.isclose(setting.coefficient, selected.coefficient, rel_tol=1e-6) or not pays(setting.variant)
+        if setting.variant == selected.policy.header.variant and same:
+            return setting.key
+    return None
+
+
+def _frames(playback: Playback) -> Json | None:
+    sheet = frame_sheet(playback)
+    if sheet is None:
+        return None
+    source = "data:image/webp;base64," + base64.b64encode(sheet.data).decode()
+    return asdict(sheet) | {"data": source}

@@ -1,6 +1,6 @@
 """A run directory as the report reads it: whatever is there is shown, whatever is missing or damaged is said.
 
-Comes in: a path. Goes out: a `Run`, whose notices are sentences for the person who reads the page.
+Comes in: a path. Goes out: a `RunData`, whose notices are sentences for the person who reads the page.
 """
 
 import json
@@ -15,23 +15,22 @@ from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import Task, find
 from lowgear.policy.file import Policy, load
-from lowgear.report.settings import Setting, group
+from lowgear.report.settings import Evaluation, Setting, aggregate
 
-Line = dict[str, Any]
-LINE = {"kind": str, "steps": int, "agent": int, "variant": str}
+MetricsLine = dict[str, Any]
+METRICS_FIELDS = {"kind": str, "steps": int, "agent": int, "variant": str}
 NUMBERS = ("agent", "seed", "cost_coefficient", "return_mean", "large_share", "flops_per_step", "flops_reduction")
 
 
 @dataclass(frozen=True)
-class Run:
+class RunData:
     """What one directory holds."""
 
     path: Path
     config: RunConfig
     raw: dict[str, Any]  # config.json as it is written
-    metrics: tuple[Line, ...]
-    evaluation: dict[str, Any] | None
-    settings: tuple[Setting, ...]  # of the evaluation
+    metrics: tuple[MetricsLine, ...]
+    evaluation: Evaluation | None
     policies: dict[int, Policy]  # the last of each agent
     notices: tuple[str, ...]
 
@@ -47,12 +46,22 @@ class Run:
         return task if task.gears == self.config.gears else replace(task, published=None)
 
     @property
-    def master(self) -> str:
-        """How the master picks when the run is evaluated."""
-        return "boltzmann" if self.config.boltzmann else "greedy"
+    def settings(self) -> tuple[Setting, ...]:
+        """Of the evaluation."""
+        return self.evaluation.settings if self.evaluation else ()
+
+    @property
+    def score_kind(self) -> str:
+        """What is scored: return, or success rate."""
+        return self.evaluation.kind if self.evaluation else "return"
+
+    @property
+    def steps(self) -> int:
+        """Of the policies that were evaluated, else those that were planned."""
+        return self.evaluation.steps if self.evaluation else self.config.steps
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> RunData:
     """Everything in `path`; what is no run at all is an error."""
     if not path.is_dir():
         raise LowgearError(f"{path}: no such directory; `lowgear report` wants run directories, for example runs/NAME")
@@ -67,29 +76,20 @@ def read_run(path: Path) -> Run:
     metrics = _metrics(directory.metrics, notices)
     evaluation = _evaluation(directory, notices)
     policies = _policies(directory, config, notices)
-    settings, left_out = group(evaluation) if evaluation else ([], 0)
-    if left_out:
+    if evaluation and evaluation.left_out:
         notices.append(
-            f"{left_out} of {len(evaluation['agents']) if evaluation else 0} scores are not finite numbers; they are "
-            "left out of every mean and picture."
+            f"{len(evaluation.left_out)} of {evaluation.scores} scores are not finite numbers; they are left out of "
+            "every mean and picture."
         )
-    return Run(
-        path,
-        config,
-        json.loads(directory.config.read_text(encoding="utf-8")),
-        tuple(metrics),
-        evaluation,
-        tuple(settings),
-        policies,
-        tuple(notices),
-    )
+    raw = json.loads(directory.config.read_text(encoding="utf-8"))
+    return RunData(path, config, raw, tuple(metrics), evaluation, policies, tuple(notices))
 
 
 def _widths(gears: Iterable[int] | None) -> str:
     return ", ".join(str(units) for units in gears or ())
 
 
-def _metrics(path: Path, notices: list[str]) -> list[Line]:
+def _metrics(path: Path, notices: list[str]) -> list[MetricsLine]:
     """The lines that can be read: a run that is being written, or was killed, ends in half a line."""
     if not path.is_file():
         notices.append("No metrics.jsonl, so there are no learning curves.")
@@ -98,7 +98,7 @@ def _metrics(path: Path, notices: list[str]) -> list[Line]:
     for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             line = json.loads(text)
-            if not all(isinstance(line[key], kind) for key, kind in LINE.items()):
+            if not all(isinstance(line[key], kind) for key, kind in METRICS_FIELDS.items()):
                 raise ValueError(text)
             found.append(line)
         except (KeyError, TypeError, ValueError):
@@ -109,7 +109,7 @@ def _metrics(path: Path, notices: list[str]) -> list[Line]:
     return found
 
 
-def _evaluation(directory: RunDirectory, notices: list[str]) -> dict[str, Any] | None:
+def _evaluation(directory: RunDirectory, notices: list[str]) -> Evaluation | None:
     remedy = f"`lowgear evaluate {directory.path} --frontier 7` makes it"
     if not directory.evaluation.is_file():
         notices.append(f"Not evaluated: there is no evaluation.json, so no table and no frontier; {remedy}.")
@@ -119,13 +119,8 @@ def _evaluation(directory: RunDirectory, notices: list[str]) -> dict[str, Any] |
         rows = [row for row in found["agents"] if _whole(row)]
         if len(rows) < len(found["agents"]):
             notices.append(f"{len(found['agents']) - len(rows)} rows of evaluation.json are damaged; {remedy} anew.")
-        return {
-            "task": str(found["task"]),
-            "recipe": str(found["recipe"]),
-            "steps": int(found["steps"]),
-            "episodes": max(1, int(found["episodes"])),
-            "agents": rows,
-        }
+        facts = {"task": str(found["task"]), "recipe": str(found["recipe"]), "steps": int(found["steps"])}
+        return aggregate(facts | {"episodes": max(1, int(found["episodes"])), "agents": rows})
     except (KeyError, TypeError, ValueError) as error:
         notices.append(f"evaluation.json is damaged ({error!r}), so no table and no frontier; {remedy} anew.")
         return None

@@ -1,0 +1,69 @@
+"""One episode to look at: what was recorded, what every gear would have done, and frames of the simulation.
+
+Comes in: a policy and a simulator. Goes out: a `Playback` for the timeline, the video and the page's player.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lowgear.evaluation.record import Episode, record
+from lowgear.policy.arrays import FloatArray
+from lowgear.policy.controller import Controller
+from lowgear.policy.file import Policy
+from lowgear.report.simulator import Frame, Simulator
+
+STEPS_AT_MOST = 2_000  # of an environment without a time limit
+FRAMES_AT_MOST = 100
+
+
+@dataclass(frozen=True)
+class Playback:
+    """T steps of one controller."""
+
+    episode: Episode
+    simulator: str  # where it was played
+    actions: FloatArray  # (gears, T, act): what each gear would have done, in [-1, 1]
+    frames: tuple[Frame, ...]  # one before every `every`-th step, from the first on
+    every: int
+
+    @property
+    def gear_share(self) -> list[float]:
+        """Share of the steps in each gear."""
+        return [float(steps) / self.episode.steps for steps in self.episode.gear_steps]
+
+    def until(self, steps: int) -> "Playback":
+        """Its first steps."""
+        return replace(
+            self,
+            episode=self.episode.until(steps),
+            actions=self.actions[:, :steps],
+            frames=self.frames[: -(-steps // self.every)],
+        )
+
+
+def play_back(
+    policy: Policy, simulator: Simulator, master: str, seed: int = 0, frames: int = FRAMES_AT_MOST
+) -> Playback:
+    """Play one episode from `seed`; the master picks its best value, or samples them where `master` is boltzmann."""
+    limit = simulator.env.spec.max_episode_steps or STEPS_AT_MOST
+    (episode,) = record(policy, simulator.env, [seed], master=master, chance_seed=(seed, 1), steps_at_most=limit)
+    controller = Controller.from_policies([policy])
+    actions = [controller.act_with(gear, episode.observation[None])[0] for gear in range(controller.gears)]
+    every = max(1, -(-episode.steps // frames)) if frames else 1
+    return Playback(
+        episode, simulator.name, np.array(actions), _render(simulator, seed, episode, every) if frames else (), every
+    )
+
+
+def _render(simulator: Simulator, seed: int, episode: Episode, every: int) -> tuple[Frame, ...]:
+    """Take the same steps again and look: only now is it known how long the episode is and so what to render."""
+    if simulator.render is None:
+        return ()
+    frames = []
+    simulator.env.reset([seed])
+    for number, action in enumerate(episode.action):
+        if number % every == 0:
+            frames.append(simulator.render())
+        simulator.env.step(action[None])
+    return tuple(frames)
