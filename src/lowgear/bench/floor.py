@@ -106,12 +106,12 @@ def device_rate(agents: int, units: int, batch: int = 256, seconds: float = 0.5)
 
 
 def _master_flops(config: RunConfig, obs: int) -> int:
-    from lowgear.learning.dqn import LEVEL_UNITS
+    from lowgear.learning.dqn import VALUE_UNITS
 
     recipe = config.recipe
     networks = [(obs + recipe.sees_position, recipe.master_units, len(config.gears) * len(recipe.periods))]
     if recipe.known_prices:
-        networks.append((obs + 1, LEVEL_UNITS, 1))  # what a state is worth at a position learns beside the earnings
+        networks.append((obs + 1, VALUE_UNITS, 1))  # what a state is worth at a position learns beside the earnings
     total = 0
     for inputs, units, outputs in networks:
         forward = inputs * units + units * units + units * outputs

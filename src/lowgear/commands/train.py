@@ -128,7 +128,7 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[Any, RunConfig]":
     safe_name = task.name.replace(":", "-").replace("/", "-")
     directory = RunDirectory(options["out"] or Path("runs") / f"{safe_name}-{config.recipe.name}-{stamp}")
     from lowgear.envs import make_env
-    from lowgear.training.blueprint import method_of
+    from lowgear.training.setup import method_of
 
     env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
     method_of(config, env.spec, env.goal_rule)

@@ -1,242 +1,112 @@
-"""The method: what each learner is fed and what the master is paid. Algorithm 1 of the paper's supplement.
+"""The method's static side, and the batches that its learners update on.
 
-The learners of P agents are one pytree with the agents on its leading axis. Gears and master learn from the same rows
-but never from each other, so `learn` may be given all of them or a part, and parts may run side by side.
+Learners are numbered: those of the gears first, the master last. Every random number is a function of the agent's seed,
+the learner's number and the time, so batches depend on nothing else.
 """
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 
-from lowgear.learning import dqn, hindsight, normalisation, replay, rng, sac
-from lowgear.learning.dqn import DqnSettings, DqnState, Picks
-from lowgear.learning.hindsight import Goals, Told
-from lowgear.learning.normalisation import Scale
-from lowgear.learning.replay import Replay, ReplaySettings
-from lowgear.learning.sac import SacSettings, SacState, Transitions
-from lowgear.policy import dial
+from lowgear.learning import hindsight, normalisation, replay, rng
+from lowgear.learning.dqn import Dqn
+from lowgear.learning.hindsight import Goals, Relabelling
+from lowgear.learning.learners import AgentParameters, GearLearner
+from lowgear.learning.normalisation import Normaliser
+from lowgear.learning.replay import Replay, ReplaySettings, UnpaidPicks
+from lowgear.learning.transitions import Transitions
 from lowgear.policy.cost import CostModel
-
-Metrics = dict[str, jax.Array]
-Values = Any  # jax.Array, or NumPy's before it is on the device
-
-
-class Knobs(NamedTuple):
-    """Per-agent values, each (P,): what differs within a population without changing a shape."""
-
-    seed: Values  # uint32
-    cost_low: Values  # λ at the dial's low end; 0 is the no-cost ablation
-    cost_ratio: Values  # of its ends; 1 where the agent has one coefficient
-    discount: Values
-    master_discount: Values
-    learning_rate: Values
-    master_learning_rate: Values
-    shared: Values  # bool; False is the separate-buffers ablation
-    tariff: Values | None = None  # (P, choices): what choices are known to cost at a coefficient of 1; see cost.tariff
-
-
-LearnerState = SacState | DqnState
-Learners = tuple[LearnerState, ...]  # the gears, cheapest first, then the master; P agents on every leading axis
 
 
 class Method(NamedTuple):
-    """The static side of the program: shapes and settings that every agent shares."""
+    """Shapes and settings that every agent of a population shares."""
 
-    obs_dim: int
-    act_dim: int
-    gears: tuple[int, ...]  # hidden width of each gear's actor
-    critic_units: tuple[int, ...]  # hidden width of each gear's critics
+    gears: tuple[GearLearner, ...]
+    master: Dqn
     cost: CostModel
-    durations: int  # that the master chooses from
-    dial: bool  # picks are paid at coefficients of a range, and the master's learner sees which
-    master_units: int
-    batch: int
-    master_batch: int
-    discount_by_step: bool  # the master's discount follows the steps a pick held; the paper applies it once a pick
-    sac: SacSettings
-    dqn: DqnSettings
     replay: ReplaySettings
+    dial: bool  # picks are paid at coefficients of a range, and the master's learner sees which
+    discount_by_step: bool  # the master's discount follows the steps a pick held; the paper applies it once a pick
     goals: Goals | None = None  # None: no hindsight
-    priced: bool = False  # what choices cost is known: the master that acts holds what they earn, and sees no dial
-    scaled: bool = False  # learners see observations on the scale that the random steps gave
+    normalised: bool = False  # learners see normalised observations
+
+    @property
+    def learners(self) -> int:
+        """How many there are, the master's included."""
+        return len(self.gears) + 1
+
+    def name(self, number: int) -> str:
+        """What a learner is called in metrics."""
+        if number == len(self.gears):
+            return "master"
+        return "gear" + "_".join(map(str, self.gears[number].gears))
+
+    def flops(self, number: int) -> int:
+        """Of the products of one update of a learner."""
+        return self.master.flops() if number == len(self.gears) else self.gears[number].flops()
+
+    def sampled_list(self, number: int) -> int:
+        """The list of rows that a learner samples from: its gear's, or the master's."""
+        return self.replay.gears if number == len(self.gears) else self.gears[number].gears[0]
 
 
-def init(seeds: jax.Array, method: Method) -> Learners:
-    """Fresh learners, each agent's from its own seed alone."""
+class GearBatch(NamedTuple):
+    """What a gear's learner updates on."""
 
-    def one(seed: jax.Array) -> Learners:
-        *gear_keys, master_key = jax.random.split(jax.random.key(seed), len(method.gears) + 1)
-        gears = tuple(
-            sac.init(key, method.obs_dim, method.act_dim, units, critic_units)
-            for key, units, critic_units in zip(gear_keys, method.gears, method.critic_units, strict=True)
-        )
-        choices = len(method.gears) * method.durations
-        return (*gears, dqn.init(master_key, method.obs_dim + method.dial, choices, method.master_units, method.priced))
-
-    return jax.vmap(one)(seeds)
+    transitions: Transitions
+    noise: jax.Array  # standard normal, flat
 
 
-class Drawn(NamedTuple):
-    """Batches of a gear."""
-
-    steps: Transitions
-    chance: jax.Array  # as Draw has it
-
-
-def learn(
-    learners: Learners,
-    ring: Replay,
-    knobs: Knobs,
+def sample_gear_batch(
+    number: int,
+    buffer: Replay,
+    agent: AgentParameters,
+    normaliser: Normaliser | None,
     time: jax.Array,
-    which: tuple[int, ...],
-    updates: int,
     method: Method,
-    seen: Scale | None = None,
-) -> tuple[Learners, Metrics]:
-    """Update the learners numbered `which` as many times as told, each time on fresh batches.
-
-    `time` counts the updates before these: it is the clock of the random numbers. Observations are `seen` on a scale,
-    or as they are. Metrics are means, (P,) each.
-    """
-    ring = replay.by_agent(ring, method.replay.lanes)
-    times = time + jnp.arange(updates)
-    agents = Replay(0, 0, None if ring.episodes is None else 0, None)  # type: ignore[arg-type]
-
-    def of_agent(number: int, ring: Replay, knobs: Knobs, seen: Scale | None, time: jax.Array) -> Drawn | Picks:
-        draw = _draw(number, method, knobs.seed, ring, time)
-        if number == len(method.gears):
-            return _picks(ring.rows, knobs, seen, draw, method)
-        return Drawn(_steps(ring.rows, knobs, seen, draw, method), draw.chance)
-
-    def of_learner(number: int) -> Drawn | Picks:
-        # Drawn for all updates at once: inside a loop the compiler would draw anew for every use of a number.
-        every_agent = jax.vmap(partial(of_agent, number), (agents, 0, 0, None))
-        drawn: Drawn | Picks = jax.vmap(every_agent, (None, None, None, 0))(ring, knobs, seen, times)
-        return drawn
-
-    def agent(states: Learners, knobs: Knobs, batches: tuple[Drawn | Picks, ...]) -> tuple[Learners, Metrics]:
-        results = [_update(state, batch, knobs, method) for state, batch in zip(states, batches, strict=True)]
-        metrics = {
-            f"{learner_name(number, method)}_{name}": value
-            for number, (_, found) in zip(which, results, strict=True)
-            for name, value in found.items()
-        }
-        return tuple(state for state, _ in results), metrics
-
-    def body(states: Learners, batches: tuple[Drawn | Picks, ...]) -> tuple[Learners, Metrics]:
-        new_states, metrics = jax.vmap(agent)(states, knobs, batches)
-        return new_states, metrics
-
-    new_learners, metrics = jax.lax.scan(body, learners, tuple(of_learner(number) for number in which))
-    # A gear may never have been used: where there is nothing to draw from, a learner stays as it was.
-    ready = (ring.lists.stop > ring.lists.start).any(axis=1)[:, jnp.array(which)]
-    kept = tuple(
-        _keep(ready[:, place], new, old) for place, (new, old) in enumerate(zip(new_learners, learners, strict=True))
-    )
-    return kept, jax.tree.map(lambda m: m.mean(axis=0), metrics)
+) -> GearBatch:
+    """One agent's batch for a gear's learner, relabelled and normalised."""
+    learner = method.gears[number]
+    row, new = _sample(number, learner.batch, buffer, agent, time, method)
+    batch = replay.transitions(buffer.rows, row, agent.discount, method.replay.columns)
+    if new is not None and method.goals is not None:
+        batch = hindsight.relabel(batch, new, agent.discount, method.goals)
+    if normaliser is not None:
+        batch = normalisation.normalise(batch, normaliser)
+    # Flat: with a short last axis the compiler's loop over these would not be vectorised.
+    noise = rng.normal(agent.seed, rng.stream(rng.ACTIONS, number), time, learner.batch * learner.noise_dim)
+    return GearBatch(batch, noise)
 
 
-def learner_name(number: int, method: Method) -> str:
-    """What a learner is called in metrics."""
-    return f"gear{number}" if number < len(method.gears) else "master"
+def sample_picks(
+    buffer: Replay, agent: AgentParameters, normaliser: Normaliser | None, time: jax.Array, method: Method
+) -> UnpaidPicks:
+    """One agent's batch for the master, relabelled and normalised; its costs are not paid yet."""
+    weight = agent.master_discount if method.discount_by_step else jax.numpy.float32(1)
+    row, new = _sample(len(method.gears), method.master.batch, buffer, agent, time, method)
+    if new is None or method.goals is None:
+        steps = replay.steps_of_picks(buffer.rows, row, method.replay)
+    else:
+        steps = hindsight.relabel_picks(buffer.rows, row, new, method.goals, method.replay)
+    picks = replay.picks(buffer.rows, row, steps, weight, method.replay)
+    if new is not None and method.goals is not None:
+        picks = picks._replace(transitions=hindsight.replace_goals(picks.transitions, new, method.goals))
+    if normaliser is not None:
+        picks = picks._replace(transitions=normalisation.normalise(picks.transitions, normaliser))
+    return picks
 
 
-def pay(rows: replay.PickRows, coefficient: jax.Array, discount: jax.Array, method: Method) -> Picks:
-    """The master's batch: rewards minus λ times cost, and the discount over the time a pick held.
-
-    The cost is that of the pick itself and c_ω for each step that really ran.
-    """
-    picks = rows.picks
-    gear = picks.choice % len(method.gears)
-    gear_cost = jnp.asarray(method.cost.gear_costs, jnp.float32)[gear]
-    elapsed = rows.duration.astype(jnp.float32) if method.discount_by_step else jnp.ones_like(rows.held)
-    reward = method.cost.master_reward(picks.reward, coefficient, gear_cost, rows.held)
-    return picks._replace(reward=reward, discount=picks.discount * discount**elapsed)
-
-
-def show(picks: Picks, position: jax.Array) -> Picks:
-    """The master's batch with the dial's position, (B,), as its last input."""
-
-    def beside(observation: jax.Array) -> jax.Array:
-        return jnp.concatenate([observation, position[:, None]], axis=-1)
-
-    return picks._replace(observation=beside(picks.observation), next_observation=beside(picks.next_observation))
-
-
-class Draw(NamedTuple):
-    """What chance decides of one update of one learner."""
-
-    rows: jax.Array  # (B,) int32: the rows that make its batch
-    chance: jax.Array  # for a gear (2·B·act,) normal, next actions' then current ones'; for the master (B,) positions
-    told: Told | None  # its goals, with hindsight
-
-
-def _draw(number: int, method: Method, seed: jax.Array, ring: Replay, time: jax.Array) -> Draw:
-    is_master = number == len(method.gears)
-    size = method.master_batch if is_master else method.batch
+def _sample(
+    number: int, size: int, buffer: Replay, agent: AgentParameters, time: jax.Array, method: Method
+) -> tuple[jax.Array, Relabelling | None]:
+    """Rows for a learner's batch, and new goals for them on a task with goals."""
 
     def uniform(purpose: int) -> jax.Array:
-        return rng.uniform(seed, rng.stream(purpose, number), time, size)
+        return rng.uniform(agent.seed, rng.stream(purpose, number), time, size)
 
-    rows = replay.draw(ring.lists, number, uniform(rng.ROWS))
-    told: Told | None = None
-    if method.goals is not None:
-        told = hindsight.tell(ring, rows, uniform(rng.GOALS), method.goals, method.replay, of_picks=is_master)
-    if is_master:
-        return Draw(rows, 2 * uniform(rng.PRICES) - 1, told)
-    # Flat: with a short last axis the compiler's loop over these would not be vectorised.
-    normal = rng.normal(seed, rng.stream(rng.ACTIONS, number), time, 2 * size * method.act_dim)
-    return Draw(rows, normal, told)
-
-
-def _update(state: LearnerState, batch: Drawn | Picks, knobs: Knobs, method: Method) -> tuple[LearnerState, Metrics]:
-    """One update of one agent's learner."""
-    if isinstance(state, DqnState):
-        assert isinstance(batch, Picks)
-        return dqn.update(state, batch, knobs.master_learning_rate, method.dqn)
-    assert isinstance(batch, Drawn)
-    noise = batch.chance.reshape(2, method.batch, method.act_dim)
-    return sac.update(state, batch.steps, noise, knobs.learning_rate, method.sac)
-
-
-def _steps(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method) -> Transitions:
-    """A gear's batch."""
-    steps = replay.transitions(rows, draw.rows, knobs.discount, method.replay.columns)
-    if draw.told is not None and method.goals is not None:
-        steps = hindsight.steps(steps, draw.told, knobs.discount, method.goals)
-    return steps if seen is None else normalisation.see(steps, seen)
-
-
-def _picks(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method) -> Picks:
-    """The master's batch, paid: at the agent's coefficient, or with a dial at a fresh one for each pick."""
-    weight = knobs.master_discount if method.discount_by_step else jnp.float32(1)
-    if draw.told is None or method.goals is None:
-        steps = replay.steps_of_picks(rows, draw.rows, method.replay)
-    else:
-        steps = hindsight.picks(rows, draw.rows, draw.told, method.goals, method.replay)
-    found = replay.picks(rows, draw.rows, steps, weight, method.replay)
-    if draw.told is not None and method.goals is not None:
-        found = found._replace(picks=hindsight.with_goals(found.picks, draw.told, method.goals))
-    if seen is not None:
-        found = found._replace(picks=normalisation.see(found.picks, seen))
-    if not method.dial:
-        return pay(found, knobs.cost_low, knobs.master_discount, method)
-    # An agent of one coefficient has nothing to set, and sees the middle of its dial.
-    position = jnp.where(knobs.cost_ratio > 1, draw.chance, 0.0)
-    coefficient = dial.price(position, knobs.cost_low, knobs.cost_ratio)
-    picks = show(pay(found, coefficient, knobs.master_discount, method), position)
-    if knobs.tariff is None:
-        return picks
-    return picks._replace(charge=coefficient[:, None] * knobs.tariff[None])
-
-
-def _keep(ready: jax.Array, new: LearnerState, old: LearnerState) -> LearnerState:
-    """`new` for the agents that are ready, `old` for the others."""
-
-    def choose(n: jax.Array, o: jax.Array) -> jax.Array:
-        return jnp.where(ready.reshape(ready.shape + (1,) * (n.ndim - 1)), n, o)
-
-    kept: LearnerState = jax.tree.map(choose, new, old)
-    return kept
+    row = replay.sample_rows(buffer.samples, method.sampled_list(number), uniform(rng.ROWS))
+    if method.goals is None:
+        return row, None
+    of_picks = number == len(method.gears)
+    new = hindsight.sample_goals(buffer, row, uniform(rng.GOALS), method.goals, method.replay, of_picks=of_picks)
+    return row, new

@@ -12,7 +12,7 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 
 # What the numbers are for. Each learner of an agent draws from a stream of its own for each purpose.
-ROWS, ACTIONS, PRICES, GOALS = range(4)
+ROWS, ACTIONS, COEFFICIENTS, GOALS = range(4)
 LEARNERS_AT_MOST = 256
 
 

@@ -1,19 +1,20 @@
-"""Soft actor-critic for one gear: Haarnoja et al. 2018, twin critics, automatic entropy.
+"""Soft actor-critic: Haarnoja et al. 2018, twin critics, automatic entropy.
 
 Actor, critics and temperature take one gradient step on the same batch, all from the parameters before the step, so
 that one backward pass and one Adam update on one flat vector serve them all.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
+from lowgear.learning.learners import AgentParameters, Metrics
 from lowgear.learning.networks import CriticStyle, Mlp, critic_values, init_actor, init_critics, sample_action
-
-Metrics = dict[str, jax.Array]
-ADAM = optax.flatten(optax.scale_by_adam())
+from lowgear.learning.optimiser import ADAM, adam_step
+from lowgear.learning.transitions import Transitions
 
 
 class SacParams(NamedTuple):
@@ -32,24 +33,63 @@ class SacState(NamedTuple):
     adam: optax.OptState
 
 
-class Transitions(NamedTuple):
-    """A batch of steps; `discount` is 0 after a real end, else the agent's discount."""
-
-    observation: jax.Array  # (B, obs)
-    action: jax.Array  # (B, act)
-    reward: jax.Array  # (B,)
-    discount: jax.Array  # (B,)
-    next_observation: jax.Array  # (B, obs)
-
-
 class SacSettings(NamedTuple):
-    """What a SAC update needs to know besides its state."""
+    """What an update needs to know besides its state."""
 
     actor_activation: str
     critic_style: CriticStyle
     target_rate: float  # τ of the target critics' moving average
     target_entropy: float
     value_bounds: tuple[float, float] | None = None  # that targets are kept within
+
+
+@dataclass(frozen=True)
+class Sac:
+    """SAC for one gear, as a `GearLearner`."""
+
+    gear: int
+    obs_dim: int
+    act_dim: int
+    units: int  # hidden width of the actor
+    critic_units: int
+    batch: int
+    settings: SacSettings
+
+    @property
+    def gears(self) -> tuple[int, ...]:
+        """The one gear that it trains."""
+        return (self.gear,)
+
+    @property
+    def noise_dim(self) -> int:
+        """For the next action and the current one."""
+        return 2 * self.act_dim
+
+    def init(self, key: jax.Array) -> SacState:
+        """A fresh learner."""
+        return init(key, self.obs_dim, self.act_dim, self.units, self.critic_units)
+
+    def update(
+        self, state: SacState, batch: Transitions, noise: jax.Array, agent: AgentParameters
+    ) -> tuple[SacState, Metrics]:
+        """One gradient step on everything."""
+        noise = noise.reshape(2, self.batch, self.act_dim)
+        return update(state, batch, noise, agent.learning_rate, self.settings)
+
+    def actors(self, state: SacState) -> tuple[Mlp, ...]:
+        """The gear's actor."""
+        return (state.params.actor,)
+
+    def flops(self) -> int:
+        """Of the products of one update: forward and backward, nothing else."""
+        obs, act, units, critic = self.obs_dim, self.act_dim, self.units, self.critic_units
+        critic_forward = obs * critic + act * critic + critic * critic + critic
+        critic_inner = critic * critic + critic
+        targets, fit = 2 * critic_forward, 2 * (2 * critic_forward + critic_inner)
+        improve = 2 * (critic_forward + critic_inner + act * critic)
+        actor_forward = obs * units + units * units + 2 * units * act
+        actor_inner = units * units + 2 * units * act
+        return 2 * self.batch * (targets + fit + improve + 3 * actor_forward + actor_inner)
 
 
 def init(key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: int) -> SacState:
@@ -65,9 +105,8 @@ def update(
 ) -> tuple[SacState, Metrics]:
     """One gradient step on everything; `noise` is (2, B, act), standard normal: of next actions, then current ones."""
     target = targets(state, batch, noise[0], settings)
-    (_, metrics), grads = jax.value_and_grad(losses, has_aux=True)(state.params, batch, target, noise[1], settings)
-    steps, adam = ADAM.update(grads, state.adam)
-    params = jax.tree.map(lambda p, s: p - learning_rate * s, state.params, steps)
+    grads, metrics = jax.grad(losses, has_aux=True)(state.params, batch, target, noise[1], settings)
+    params, adam = adam_step(state.params, grads, state.adam, learning_rate)
     target_critics = jax.tree.map(lambda t, p: t + settings.target_rate * (p - t), state.target_critics, params.critics)
     return SacState(params, target_critics, adam), metrics
 

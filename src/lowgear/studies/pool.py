@@ -25,7 +25,7 @@ from lowgear.policy.file import Policy, load
 from lowgear.studies.lines import Line, Scored
 from lowgear.studies.scoring import Progress, scores
 from lowgear.studies.setup import Group
-from lowgear.training.checkpoint import read_mark
+from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Listener, Training
 from lowgear.training.provenance import provenance
 
@@ -44,8 +44,8 @@ class Run(NamedTuple):
         """Environment steps of each agent that need no repeating."""
         if self.finished:
             return self.config.steps
-        mark = read_mark(self.directory)
-        return mark.steps if mark is not None else 0
+        latest = read_latest(self.directory)
+        return latest.steps if latest is not None else 0
 
 
 class Pool:

@@ -23,14 +23,20 @@ from safetensors.numpy import save as pack_tensors
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
+from lowgear.policy.arrays import FloatArray
 from lowgear.policy.files import write_whole
 
 FORMAT = 1
-Rows = npt.NDArray[np.float32]
+EARLIER_NAMES = {
+    ".earnings": ".advantage",
+    ".level": ".value",
+    ".scale.centre": ".normaliser.mean",
+    ".scale.spread": ".normaliser.std",
+}
 
 
 @dataclass(frozen=True)
-class Mark:
+class Checkpoint:
     """Where a run stood when a checkpoint was made."""
 
     number: int
@@ -45,23 +51,22 @@ class Mark:
 class Checkpoints:
     """Writes a run's checkpoints: rows as they come, the rest in the background."""
 
-    def __init__(self, directory: RunDirectory, config: RunConfig, mark: Mark | None = None) -> None:
+    def __init__(self, directory: RunDirectory, config: RunConfig, latest: Checkpoint | None = None) -> None:
         self._directory, self._capacity = directory, config.capacity + config.recipe.chunk
-        self._population = len(config.agents)
-        self._number = mark.number if mark else 0
-        self._segments = [list(segment) for segment in mark.segments] if mark else []
+        self._number = latest.number if latest else 0
+        self._segments = [list(segment) for segment in latest.segments] if latest else []
         self._steps = 0
         self._file: IO[bytes] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: Future[None] | None = None
-        self._remove_unnamed(mark)
+        self._remove_unnamed(latest)
 
     @property
     def number(self) -> int:
         """Checkpoints so far."""
         return self._number
 
-    def append(self, chunk: Rows) -> None:
+    def append(self, chunk: FloatArray) -> None:
         """Write down a chunk (P, K, width)."""
         try:
             if self._file is None:
@@ -79,8 +84,8 @@ class Checkpoints:
             self._segments.pop(0)
         self._number += 1
         file, self._file, self._steps = self._file, None, 0
-        mark = Mark(self._number, steps, updates, metrics_bytes, best, [list(s) for s in self._segments])
-        self._writing = self._pool.submit(self._write, mark, file, state)
+        latest = Checkpoint(self._number, steps, updates, metrics_bytes, best, [list(s) for s in self._segments])
+        self._writing = self._pool.submit(self._write, latest, file, state)
 
     def wait(self) -> None:
         """Until the checkpoint under way is on disk; raises what went wrong with it."""
@@ -98,7 +103,7 @@ class Checkpoints:
                 with contextlib.suppress(OSError):  # no checkpoint names this file
                     self._file.close()
 
-    def _write(self, mark: Mark, file: IO[bytes] | None, state: Any) -> None:
+    def _write(self, latest: Checkpoint, file: IO[bytes] | None, state: Any) -> None:
         try:
             if file is not None:
                 with file:
@@ -106,23 +111,23 @@ class Checkpoints:
                     os.fsync(file.fileno())
         except OSError as error:
             raise _full(self._directory, error) from None
-        write_whole(self._directory.state(mark.number), pack_tensors(_flatten(state)))
-        write_whole(self._directory.latest, json.dumps(asdict(mark)).encode())
-        self._remove_unnamed(mark)
+        write_whole(self._directory.state(latest.number), pack_tensors(_flatten(state)))
+        write_whole(self._directory.latest, json.dumps(asdict(latest)).encode())
+        self._remove_unnamed(latest)
 
-    def _remove_unnamed(self, mark: Mark | None) -> None:
+    def _remove_unnamed(self, latest: Checkpoint | None) -> None:
         """Delete what latest.json does not name, except rows being collected right now."""
         named = {self._directory.rows(self._number)} if self._file is not None else set()
-        if mark is not None:
-            named |= {self._directory.rows(number) for number, _ in mark.segments}
-            named |= {self._directory.state(mark.number), self._directory.latest}
-            named.add(self._directory.rows(mark.number))  # may be opened while this runs
+        if latest is not None:
+            named |= {self._directory.rows(number) for number, _ in latest.segments}
+            named |= {self._directory.state(latest.number), self._directory.latest}
+            named.add(self._directory.rows(latest.number))  # may be opened while this runs
         for path in self._directory.checkpoint.iterdir():
             if path not in named:
                 path.unlink()
 
 
-def read_mark(directory: RunDirectory) -> Mark | None:
+def read_latest(directory: RunDirectory) -> Checkpoint | None:
     """The last checkpoint's, or None before the first."""
     if not directory.latest.is_file():
         return None
@@ -130,16 +135,16 @@ def read_mark(directory: RunDirectory) -> Mark | None:
         raw = json.loads(directory.latest.read_text(encoding="utf-8"))
         if raw["format"] != FORMAT:
             raise LowgearError(f"{directory.latest} has format {raw['format']}; this version reads {FORMAT}")
-        return Mark(**raw)
+        return Checkpoint(**raw)
     except (KeyError, TypeError, ValueError) as error:
         raise LowgearError(f"{directory.latest} is damaged ({error!r}): start a new run") from None
 
 
-def read_state(directory: RunDirectory, mark: Mark, like: Any) -> Any:
+def read_state(directory: RunDirectory, latest: Checkpoint, like: Any) -> Any:
     """The learners of a checkpoint, in the shape of `like`; a mismatch is an error."""
-    path = directory.state(mark.number)
+    path = directory.state(latest.number)
     try:
-        tensors = parse_tensors(path.read_bytes())
+        tensors = {_renamed(name): tensor for name, tensor in parse_tensors(path.read_bytes()).items()}
     except (OSError, SafetensorError, ValueError) as error:
         raise LowgearError(f"{path} is damaged ({error}): start a new run") from None
     expected = _flatten(like)
@@ -151,10 +156,12 @@ def read_state(directory: RunDirectory, mark: Mark, like: Any) -> Any:
     return jax.tree.unflatten(tree, [tensors[name] for name in _names(like)]) if leaves else like
 
 
-def read_rows(directory: RunDirectory, mark: Mark, population: int, chunk: int, width: int) -> Iterator[Rows]:
+def read_rows(
+    directory: RunDirectory, latest: Checkpoint, population: int, chunk: int, width: int
+) -> Iterator[FloatArray]:
     """Every chunk (P, K, width) that a checkpoint still needs, oldest first."""
     count = population * chunk * width
-    for number, steps in mark.segments:
+    for number, steps in latest.segments:
         path = directory.rows(number)
         size = path.stat().st_size if path.is_file() else 0
         if size != steps * population * width * 4:
@@ -162,6 +169,13 @@ def read_rows(directory: RunDirectory, mark: Mark, population: int, chunk: int, 
         with path.open("rb") as file:
             for _ in range(steps // chunk):
                 yield np.fromfile(file, np.float32, count).reshape(population, chunk, width)
+
+
+def _renamed(name: str) -> str:
+    """Names that earlier versions gave to parts of the state."""
+    for old, new in EARLIER_NAMES.items():
+        name = name.replace(old, new)
+    return name
 
 
 def _flatten(state: Any) -> dict[str, npt.NDArray[Any]]:

@@ -1,22 +1,22 @@
-"""Steps the environments of a population with its current weights and writes down what happened.
+"""The environments of a population and how its agents act in them while they train.
 
-The only place where environments and policies meet while training. Every random number is a function of the agent's
+The only place where environments and controllers meet while training. Every random number is a function of the agent's
 seed and the chunk's number, so an agent acts the same alone and in company, and a run can go on from any chunk.
 """
 
-from functools import partial
+import time
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from lowgear.envs.protocol import BatchEnv
+from lowgear.envs.protocol import BatchEnv, Step
 from lowgear.learning.replay import Columns
 from lowgear.policy.arrays import BoolArray, FloatArray, IntArray
 from lowgear.policy.controller import Controller, Weights, greedy
 
 
-class Episode(NamedTuple):
+class FinishedEpisode(NamedTuple):
     """One finished training episode of one agent."""
 
     agent: int
@@ -29,7 +29,6 @@ class Episode(NamedTuple):
 class Behaviour(NamedTuple):
     """How agents act while they train."""
 
-    gears: int
     periods: tuple[int, ...]
     activation: str
     forced_gear: IntArray  # (P,): -1 where the master picks
@@ -47,13 +46,11 @@ class Collector:
     """Holds the environments of P agents, E each, and where each stands in its episode and its pick."""
 
     def __init__(self, env: BatchEnv, behaviour: Behaviour, weights: Weights) -> None:
-        self.env = env
-        self.behaviour = behaviour
-        self.weights = weights
+        self.env, self.behaviour, self.weights = env, behaviour, weights
         self.columns = Columns(env.spec.obs_dim, env.spec.act_dim)
-        self.population = len(behaviour.seeds)
-        self._shape = self.population, behaviour.environments
         self.steps = 0  # taken by each agent
+        self.env_seconds = 0.0  # spent inside the environments
+        self._shape = len(behaviour.seeds), behaviour.environments
         self.restart(0)
 
     def restart(self, number: int) -> None:
@@ -64,9 +61,8 @@ class Collector:
             (seed, number, e) if e else (seed, number) for seed in self.behaviour.seeds for e in range(environments)
         ]
         words = np.array([np.random.SeedSequence(key).generate_state(2) for key in keys], np.uint32)
-        first = self.env.reset([int(word >> 1) for word in words[:, 0]])
-        self._observation = first.reshape(agents, environments, -1)
-        self._controller = Controller(
+        self.observation = self._by_agent(self.env.reset([int(word >> 1) for word in words[:, 0]]))
+        self.controller = Controller(
             self.weights,
             periods=self.behaviour.periods,
             activation=self.behaviour.activation,
@@ -74,125 +70,116 @@ class Collector:
             position=None if self.behaviour.dial is None else np.zeros(agents, np.float32),
             environments=environments,
         )
-        chance = (words[:, 1] * 2.0**-32).astype(np.float32).reshape(self._shape)
-        self._open_episodes(np.ones(self._shape, bool), chance)
+        self._returns = np.zeros(self._shape)
+        self._lengths = np.zeros(self._shape, np.int64)
+        self._large_steps = np.zeros(self._shape, np.int64)
+        uniform = (words[:, 1] * 2.0**-32).astype(np.float32).reshape(self._shape)
+        self._turn_dials(np.ones(self._shape, bool), uniform)
 
-    def collect(self, steps: int, last: bool = False) -> tuple[FloatArray, list[Episode]]:
-        """Rows (P, steps, width) as `Columns` lays them out, environment by environment, and the episodes that ended.
+    def begin_chunk(self, steps: int) -> FloatArray:
+        """Act with the current weights from now on; returns room for the rows, (P, E, steps, width)."""
+        self.controller.weights = self.weights
+        self._random = self._draw(steps)
+        return np.empty((*self._shape, steps, self.columns.width), np.float32)
 
-        With `last`, picks and episodes that are still open after the final step end there: `restart` follows.
-        """
-        agents, environments = self._shape
-        each = steps // environments
-        columns, controller, chunk = self.columns, self._controller, self._draw(each)
-        controller.weights = self.weights
-        rows = np.empty((agents, environments, each, columns.width), np.float32)
-        episodes: list[Episode] = []
-        for k in range(each):
-            row = rows[:, :, k]
-            controller.pick(self._observation, partial(self._explore, chunk, k))
-            action = self._act(chunk, k)
-            step = self.env.step(action.reshape(agents * environments, -1))
-            ended = (step.terminated | step.truncated).reshape(self._shape)
-            reward = step.reward.reshape(self._shape)
-            gear = controller.gear
-            held = controller.advance(ended)
-            row[..., columns.observation] = self._observation
-            row[..., columns.next_observation] = step.last_observation.reshape(agents, environments, -1)
-            row[..., columns.action] = action
-            row[..., columns.reward] = reward
-            row[..., columns.alive] = ~step.terminated.reshape(self._shape)
-            row[..., columns.choice] = controller.choice
-            row[..., columns.age] = held.age
-            row[..., columns.closed] = held.closed
-            row[..., columns.ended] = ended
-            self._observation = step.observation.reshape(agents, environments, -1)
-            self.steps += environments
-            self._returns += reward
-            self._lengths += 1
-            self._large += gear == self.behaviour.gears - 1
-            if ended.any():
-                episodes += self._finished(ended, step.success)
-                self._open_episodes(ended, chunk.dial[:, k])
-        if last:
-            rows[:, :, -1, columns.closed] = rows[:, :, -1, columns.ended] = 1
-        return rows.reshape(agents, steps, columns.width), episodes
+    def pick(self, k: int) -> None:
+        """New picks where they are due, ε-greedy, before the chunk's step k."""
 
-    def _explore(self, chunk: "_Chances", k: int, values: FloatArray) -> IntArray:
-        """ε-greedy choices."""
-        behaviour = self.behaviour
-        progress = self.steps / behaviour.explore_steps if behaviour.explore_steps else 1.0
-        epsilon = max(behaviour.explore_last, 1 - progress)
-        any_choice = chunk.choice[:, k] % values.shape[-1]
-        return np.where(chunk.explore[:, k] < epsilon, any_choice, greedy(values)).astype(np.int32)
+        def explore(values: FloatArray) -> IntArray:
+            behaviour = self.behaviour
+            progress = self.steps / behaviour.explore_steps if behaviour.explore_steps else 1.0
+            epsilon = max(behaviour.explore_last, 1 - progress)
+            any_choice = self._random.choice[:, k] % values.shape[-1]
+            return np.where(self._random.explore[:, k] < epsilon, any_choice, greedy(values)).astype(np.int32)
 
-    def _act(self, chunk: "_Chances", k: int) -> FloatArray:
+        self.controller.pick(self.observation, explore)
+
+    def act(self, k: int) -> FloatArray:
+        """Actions (P, E, act) of the chunk's step k: the gears' samples, or random ones."""
         if self.steps < self.behaviour.random_steps:
-            return chunk.action[:, k]
-        chosen = self._controller.act(self._observation, chunk.noise[:, k])
+            return self._random.action[:, k]
+        action = self.controller.act(self.observation, self._random.noise[:, k])
         if not self.behaviour.random_share:
-            return chosen
-        return np.where(chunk.stray[:, k, :, None] < self.behaviour.random_share, chunk.action[:, k], chosen)
+            return action
+        is_random = self._random.is_random[:, k, :, None] < self.behaviour.random_share
+        return np.where(is_random, self._random.action[:, k], action)
 
-    def _draw(self, steps: int) -> "_Chances":
+    def step(self, action: FloatArray) -> tuple[FloatArray, Step]:
+        """Take a step everywhere; returns what the agents saw before it, and what it gave."""
+        began, seen = time.perf_counter(), self.observation
+        step = self.env.step(action.reshape(self.env.num_envs, -1))
+        self.env_seconds += time.perf_counter() - began
+        self.observation = self._by_agent(step.observation)
+        self.ended: BoolArray = (step.terminated | step.truncated).reshape(self._shape)
+        self._success = None if step.success is None else step.success.reshape(self._shape)
+        self.steps += self.behaviour.environments
+        self._returns += step.reward.reshape(self._shape)
+        self._lengths += 1
+        self._large_steps += self.controller.gear == self.controller.gears - 1
+        return seen, step
+
+    def finish_episodes(self, k: int) -> list[FinishedEpisode]:
+        """Those that ended with the chunk's step k; new ones begin."""
+        if not self.ended.any():
+            return []
+        finished = [
+            FinishedEpisode(
+                agent=at[0],
+                episode_return=float(self._returns[at]),
+                length=int(self._lengths[at]),
+                large_share=float(self._large_steps[at] / self._lengths[at]),
+                success=None if self._success is None else bool(self._success[at]),
+            )
+            for at in map(tuple, np.argwhere(self.ended).tolist())
+        ]
+        for sums in (self._returns, self._lengths, self._large_steps):
+            sums[self.ended] = 0
+        self._turn_dials(self.ended, self._random.dial[:, k])
+        return finished
+
+    def _turn_dials(self, where: BoolArray, uniform: FloatArray) -> None:
+        """Each new episode has a position of its own."""
+        if self.behaviour.dial is not None and self.controller.position is not None:
+            turned = where & self.behaviour.dial[:, None]
+            self.controller.position[turned] = 2 * uniform[turned] - 1
+
+    def _by_agent(self, observation: FloatArray) -> FloatArray:
+        return observation.reshape(*self._shape, -1)
+
+    def _draw(self, steps: int) -> "_Random":
         """The chunk's random numbers, each agent's from a generator of its own."""
+        behaviour, act_dim = self.behaviour, self.env.spec.act_dim
         agents, environments = self._shape
         shape = (agents, steps, environments)
-        act_dim, hold = self.env.spec.act_dim, self.behaviour.noise_hold
-        chances = _Chances(
+        drawn = _Random(
             noise=np.empty((*shape, act_dim), np.float32),
             explore=np.empty(shape, np.float32),
             choice=np.empty(shape, np.int64),
             dial=np.empty(shape, np.float32),
             action=np.empty((*shape, act_dim), np.float32),
-            stray=np.ones(shape, np.float32),  # nobody does, unless drawn
+            is_random=np.ones(shape, np.float32),
         )
-        draws = (-(-steps // hold), environments, act_dim)
-        for agent, seed in enumerate(self.behaviour.seeds):
+        held = (-(-steps // behaviour.noise_hold), environments, act_dim)
+        for agent, seed in enumerate(behaviour.seeds):
             generator = np.random.Generator(np.random.Philox(key=np.array([seed, self.steps], np.uint64)))
-            chances.noise[agent] = generator.standard_normal(draws, np.float32).repeat(hold, axis=0)[:steps]
-            chances.explore[agent] = generator.random(shape[1:], np.float32)
-            chances.choice[agent] = generator.integers(0, 2**31, shape[1:])
-            chances.dial[agent] = generator.random(shape[1:], np.float32)
-            if self.steps < self.behaviour.random_steps or self.behaviour.random_share:
-                chances.action[agent] = generator.uniform(-1, 1, draws).repeat(hold, axis=0)[:steps]
-            if self.behaviour.random_share:
-                chances.stray[agent] = generator.random(shape[1:], np.float32)
-        return chances
-
-    def _finished(self, ended: BoolArray, success: BoolArray | None) -> list[Episode]:
-        succeeded = None if success is None else success.reshape(self._shape)
-        return [
-            Episode(
-                agent=at[0],
-                episode_return=float(self._returns[at]),
-                length=int(self._lengths[at]),
-                large_share=float(self._large[at] / self._lengths[at]),
-                success=None if succeeded is None else bool(succeeded[at]),
-            )
-            for at in map(tuple, np.argwhere(ended).tolist())
-        ]
-
-    def _open_episodes(self, where: BoolArray, chance: FloatArray) -> None:
-        """Clear the sums and turn the dials of new episodes, to positions given by `chance` uniform in [0, 1)."""
-        if self.behaviour.dial is not None and self._controller.position is not None:
-            turned = where & self.behaviour.dial[:, None]
-            self._controller.position[turned] = 2 * chance[turned] - 1
-        if where.all():
-            self._returns = np.zeros(self._shape)
-            self._lengths = np.zeros(self._shape, np.int64)
-            self._large = np.zeros(self._shape, np.int64)
-        else:
-            for tally in (self._returns, self._lengths, self._large):
-                tally[where] = 0
+            noise = generator.standard_normal(held, np.float32)
+            drawn.noise[agent] = noise.repeat(behaviour.noise_hold, axis=0)[:steps]
+            drawn.explore[agent] = generator.random(shape[1:], np.float32)
+            drawn.choice[agent] = generator.integers(0, 2**31, shape[1:])
+            drawn.dial[agent] = generator.random(shape[1:], np.float32)
+            if self.steps < behaviour.random_steps or behaviour.random_share:
+                drawn.action[agent] = generator.uniform(-1, 1, held).repeat(behaviour.noise_hold, axis=0)[:steps]
+            if behaviour.random_share:
+                drawn.is_random[agent] = generator.random(shape[1:], np.float32)
+        return drawn
 
 
-class _Chances(NamedTuple):
+class _Random(NamedTuple):
     """Random numbers of one chunk, (P, steps, E, ...)."""
 
-    noise: FloatArray
-    explore: FloatArray
-    choice: npt.NDArray[np.int64]
-    dial: FloatArray
-    action: FloatArray
-    stray: FloatArray
+    noise: FloatArray  # standard normal, of the gears' actions
+    explore: FloatArray  # uniform: the master explores where it is below ε
+    choice: npt.NDArray[np.int64]  # what it then picks
+    dial: FloatArray  # uniform: positions of the episodes that begin
+    action: FloatArray  # uniform in [-1, 1]
+    is_random: FloatArray  # uniform: these are taken where it is below the random share

@@ -1,4 +1,4 @@
-"""Collect, learn, log, checkpoint: the only impure loop.
+"""The training loop: collect, update, log, evaluate, checkpoint.
 
 While the learners work on the chunk before, the next one is collected with the weights they had before that: always
 exactly one chunk behind, so a run is reproducible however fast either side is.
@@ -11,33 +11,43 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
+from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import take
 from lowgear.policy.file import Policy
-from lowgear.training import checkpoint
-from lowgear.training.blueprint import behaviour_of, cost_of, header_of, knobs_of, method_of, tariff_of, weights_of
+from lowgear.training import algorithm, checkpoint
 from lowgear.training.checkpoint import Checkpoints
-from lowgear.training.collect import Collector, Episode
-from lowgear.training.parallel import Learner
+from lowgear.training.collect import Collector, FinishedEpisode
+from lowgear.training.parallel import ParallelLearner
+from lowgear.training.setup import (
+    MakeLearners,
+    behaviour_of,
+    header_of,
+    learners_needed,
+    method_of,
+    parameters_of,
+    sac_learners,
+    tariff_of,
+    weights_of,
+)
 
 EVALUATION_SEED = 20_000
 MakeEnv = Callable[[int], BatchEnv]
-Line = dict[str, Any]
+LogLine = dict[str, Any]
 
 
 class Listener(Protocol):
     """Hears how a run goes: a progress display, a TensorBoard writer, a person's callback."""
 
-    def on_log(self, lines: list[Line]) -> None:
+    def on_log(self, lines: list[LogLine]) -> None:
         """One line for each agent: its training so far."""
 
-    def on_evaluation(self, lines: list[Line]) -> None:
+    def on_evaluation(self, lines: list[LogLine]) -> None:
         """One line for each agent: how its controller scored."""
 
     def on_steps(self, steps: int) -> bool | None:
@@ -48,8 +58,20 @@ class Listener(Protocol):
 class Interval:
     """What happened to one agent since the last log line."""
 
-    episodes: list[Episode]
-    last: Episode | None = None  # of earlier intervals, shown until a new one ends
+    episodes: list[FinishedEpisode]
+    last: FinishedEpisode | None = None  # of earlier intervals, shown until a new one ends
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds that the parts of the loop have taken so far."""
+
+    environment: float
+    collecting: float  # the environment's included
+    waiting: float  # for the learners
+    learning: float  # each round's, from its start to the end of its last job; beside collecting
+    rounds: int  # of updates
+    first_round_at: float | None  # when it had ended, by `time.perf_counter`
 
 
 class Training:
@@ -61,30 +83,34 @@ class Training:
         env: BatchEnv,
         make_env: MakeEnv | None,
         directory: RunDirectory | None = None,
+        make_learners: MakeLearners = sac_learners,
     ) -> None:
         self.config, self.spec = config, env.spec
-        self.method = method_of(config, env.spec, env.goal_rule)
-        self.cost = cost_of(config, env.spec)
-        self.tariff = tariff_of(config, self.cost)
-        self.learner = Learner(self.method, knobs_of(config, self.tariff), config.capacity, which=config.learners)
+        method = method_of(config, env.spec, env.goal_rule, make_learners)
+        self.cost = method.cost
+        self.tariff = tariff_of(config, method.cost)
+        agents = parameters_of(config, self.tariff)
+        self.learner = ParallelLearner(method, agents, config.capacity, which=learners_needed(config, method))
         behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
         self.collector = Collector(env, behaviour, weights_of(self.learner, self.tariff))
         self.best = [-np.inf] * len(config.agents)
-        self.last_evaluation: list[Line] = []
+        self.last_evaluation: list[LogLine] = []
         self._make_env, self._directory = make_env, directory
         self._checkpoints: Checkpoints | None = None
-        self._pending: npt.NDArray[np.float32] | None = None
+        self._pending: FloatArray | None = None
         self._intervals = [Interval([]) for _ in config.agents]
         self._listeners: list[Listener] = []
-        self._metrics: dict[str, npt.NDArray[np.float32]] = {}
+        self._metrics: dict[str, FloatArray] = {}
         self._clock = (time.perf_counter(), 0)
+        self._collecting = self._waiting = 0.0
+        self._first_round_at: float | None = None
         if directory is not None:
-            mark = checkpoint.read_mark(directory)
-            if mark is not None:
-                self._resume(directory, mark)
+            latest = checkpoint.read_latest(directory)
+            if latest is not None:
+                self._resume(directory, latest)
             elif directory.metrics.exists():
                 directory.metrics.unlink()  # a run killed before its first checkpoint starts over
-            self._checkpoints = Checkpoints(directory, config, mark)
+            self._checkpoints = Checkpoints(directory, config, latest)
 
     def run(self, listeners: list[Listener] | None = None) -> None:
         """Train to the end, keeping the last policies whatever happens."""
@@ -103,6 +129,18 @@ class Training:
         finally:
             if self._checkpoints is not None:
                 self._checkpoints.close()
+
+    @property
+    def timings(self) -> Timings:
+        """Where the time has gone."""
+        return Timings(
+            environment=self.collector.env_seconds,
+            collecting=self._collecting,
+            waiting=self._waiting,
+            learning=self.learner.busy_seconds,
+            rounds=self.learner.rounds,
+            first_round_at=self._first_round_at,
+        )
 
     def policy(self, agent: int) -> Policy:
         """An agent's controller as it stands."""
@@ -127,7 +165,7 @@ class Training:
         after = self.collector.steps + size
         at_checkpoint = self._checkpoints is not None and after % config.checkpoint_every == 0
         learning = self._learn_pending()
-        chunk, episodes = self.collector.collect(size, last=at_checkpoint)
+        chunk, episodes = self._collect(size, last=at_checkpoint)
         if learning:
             self._finish_learning()
         self._pending = chunk
@@ -142,6 +180,13 @@ class Training:
         if at_checkpoint and after < config.steps:
             self._commit()
 
+    def _collect(self, steps: int, last: bool) -> tuple[FloatArray, list[FinishedEpisode]]:
+        """Rows (P, steps, width), one environment's after another's."""
+        began, environments = time.perf_counter(), self.config.recipe.environments
+        rows, episodes = algorithm.collect(self.collector, steps // environments, last)
+        self._collecting += time.perf_counter() - began
+        return rows.reshape(len(rows), steps, -1), episodes
+
     def _learn_pending(self) -> bool:
         if self._pending is None:
             return False
@@ -153,9 +198,14 @@ class Training:
         return True
 
     def _finish_learning(self) -> None:
+        began = time.perf_counter()
         metrics = self.learner.wait()
+        now = time.perf_counter()
+        self._waiting += now - began
         if not metrics:
             return
+        if self._first_round_at is None:
+            self._first_round_at = now
         self._metrics = metrics
         for name, value in metrics.items():
             if not np.isfinite(value).all():
@@ -214,7 +264,7 @@ class Training:
         each = self.cost.score(played.returns[agent], coefficient, played.gear_steps[agent], played.picks[agent])
         return float(each.mean())
 
-    def _line(self, kind: str, agent: int) -> Line:
+    def _line(self, kind: str, agent: int) -> LogLine:
         settings = self.config.agents[agent]
         return {
             "kind": kind,
@@ -225,7 +275,7 @@ class Training:
             "cost_coefficient": settings.cost_coefficient,
         }
 
-    def _write(self, lines: list[Line]) -> None:
+    def _write(self, lines: list[LogLine]) -> None:
         if self._directory is None:
             return
         text = "".join(json.dumps(line) + "\n" for line in lines)
@@ -241,7 +291,7 @@ class Training:
         assert self._directory is not None
         size = self._directory.metrics.stat().st_size if self._directory.metrics.exists() else 0
         self._checkpoints.commit(
-            self.collector.steps, self.learner.time, size, [float(b) for b in self.best], self.learner.state()
+            self.collector.steps, self.learner.time, size, [float(b) for b in self.best], self.learner.states()
         )
         self.save_policies()
         self._restart(self._checkpoints.number)
@@ -250,17 +300,17 @@ class Training:
         self.collector.restart(number)
         self._intervals = [Interval([]) for _ in self.config.agents]
 
-    def _resume(self, directory: RunDirectory, mark: checkpoint.Mark) -> None:
+    def _resume(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
         population, chunk = len(self.config.agents), self.config.recipe.chunk
-        self.learner.restore(checkpoint.read_state(directory, mark, self.learner.state()), mark.updates)
+        self.learner.restore(checkpoint.read_state(directory, latest, self.learner.states()), latest.updates)
         self.collector.weights = weights_of(self.learner, self.tariff)
-        for rows in checkpoint.read_rows(directory, mark, population, chunk, self.collector.columns.width):
+        for rows in checkpoint.read_rows(directory, latest, population, chunk, self.collector.columns.width):
             if self._pending is not None:
                 self.learner.insert(self._pending)
             self._pending = rows
-        self.collector.steps = mark.steps
-        self._restart(mark.number)
-        self.best = list(mark.best)
+        self.collector.steps = latest.steps
+        self._restart(latest.number)
+        self.best = list(latest.best)
         if directory.metrics.exists():
             with directory.metrics.open("r+b") as file:
-                file.truncate(mark.metrics_bytes)
+                file.truncate(latest.metrics_bytes)

@@ -5,8 +5,10 @@ are fewer agents than cores: a core then works on one agent's networks, which it
 read each other, so the cut changes nothing but the time. On a GPU it is one job.
 """
 
+import itertools
 import logging
 import os
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -16,26 +18,27 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
 from lowgear import LowgearError
-from lowgear.learning import dqn, normalisation, replay
-from lowgear.learning import method as asymmetric
-from lowgear.learning.method import Knobs, Learners, Method
-from lowgear.learning.normalisation import Scale
+from lowgear.learning import normalisation, replay
+from lowgear.learning.learners import AgentParameters
+from lowgear.learning.method import Method
+from lowgear.learning.normalisation import Normaliser
+from lowgear.policy.arrays import FloatArray
+from lowgear.training import algorithm
+from lowgear.training.algorithm import Learners
 
-Metrics = dict[str, npt.NDArray[np.float32]]
+Metrics = dict[str, FloatArray]
 
 
-class Named(logging.Filter):
+class _OwnErrors(logging.Filter):
     """Drops what JAX logs about an error of ours that a callback raised: it is told once, without its traceback."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to log the record."""
         return not (record.exc_info and isinstance(record.exc_info[1], LowgearError))
 
 
-logging.getLogger("jax._src.callback").addFilter(Named())
+logging.getLogger("jax._src.callback").addFilter(_OwnErrors())
 
 
 class Job(NamedTuple):
@@ -45,121 +48,122 @@ class Job(NamedTuple):
     which: tuple[int, ...]
 
 
-class Memory(NamedTuple):
+class LearnerStates(NamedTuple):
     """All that learning has left behind, on the host."""
 
     learners: Learners
-    scale: Scale | None  # None where observations are seen as they are
+    normaliser: Normaliser | None  # None where observations are seen as they are
 
 
-class Learner:
-    """The learners and rings of a population, updated chunk by chunk in the background; all learners or those named."""
+class ParallelLearner:
+    """The learners and buffers of a population, updated chunk by chunk in the background; all learners or `which`."""
 
     def __init__(
         self,
         method: Method,
-        knobs: Knobs,
+        agents: AgentParameters,
         capacity: int,
         cores: int | None = None,
         which: Sequence[int] | None = None,
     ) -> None:
         keep_compiled_programs()
-        population = len(knobs.seed)
+        population = len(agents.seed)
         if cores is None:
             cores = os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1
-        shards = _shards(population, cores)
+        shards = population if cores > 1 else 1  # equal ones, so that one compiled program serves them all
+        bounds = [population * s // shards for s in range(shards + 1)]
         self.method = method
         self.time = 0  # updates so far
-        self.bounds = [population * s // shards for s in range(shards + 1)]
-        self._slices = [slice(a, b) for a, b in zip(self.bounds, self.bounds[1:], strict=False)]
-        self._knobs = [jax.tree.map(lambda v, s=s: jnp.asarray(v[s]), knobs) for s in self._slices]
+        self.rounds, self.busy_seconds = 0, 0.0  # of updates, and what they took from start to the last job's end
+        self._slices = [slice(a, b) for a, b in itertools.pairwise(bounds)]
+        self._agents = [jax.tree.map(lambda v, s=s: jnp.asarray(v[s]), agents) for s in self._slices]
         # One program, which the next run finds in the cache; operation by operation it would be dozens.
-        init = jax.jit(partial(asymmetric.init, method=method))
-        self.learners = [list(init(k.seed)) for k in self._knobs]
-        self._scales = [_scale(len(k.seed), method) for k in self._knobs]
-        self._lanes = method.replay.lanes
-        rings = [self._lanes * (s.stop - s.start) for s in self._slices]
-        self._rings = [replay.init(count, capacity // self._lanes, method.replay) for count in rings]
-        self._shared = [jnp.repeat(k.shared, self._lanes) for k in self._knobs]
-        named = range(len(method.gears) + 1) if which is None else which
-        groups = _cut(method, -(-cores // shards), named)
-        self._jobs = [Job(s, group) for s in range(shards) for group in groups]
-        self._pool = ThreadPoolExecutor(min(len(self._jobs), cores), thread_name_prefix="learner")
-        self._running: list[Future[Metrics]] = []
+        init = jax.jit(partial(algorithm.init, method=method))
+        self._learners = [list(init(a.seed)) for a in self._agents]
+        self._normalisers = [self._identity(len(a.seed)) for a in self._agents]
+        environments = method.replay.environments
+        rings = [environments * (s.stop - s.start) for s in self._slices]
+        self._buffers = [replay.init(count, capacity // environments, method.replay) for count in rings]
+        self._shared = [jnp.repeat(a.shared, environments) for a in self._agents]
+        groups = balanced(range(method.learners) if which is None else which, -(-cores // shards), method)
+        self.jobs = [Job(s, group) for s in range(shards) for group in groups]
+        self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
+        self._running: list[Future[tuple[Metrics, float]]] = []
         self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
-        self._learn = jax.jit(
-            partial(asymmetric.learn, method=method), static_argnames=("which", "updates"), donate_argnums=0
+        self._update = jax.jit(
+            partial(algorithm.update, method=method), static_argnames=("which", "updates"), donate_argnums=0
         )
 
-    def insert(self, chunk: npt.NDArray[np.float32]) -> None:
+    def insert(self, chunk: FloatArray) -> None:
         """Store the steps (P, K, width) that were just collected, one environment's after another's."""
-        width = chunk.shape[2]
         for s, (agents, shared) in enumerate(zip(self._slices, self._shared, strict=True)):
-            lanes = chunk[agents].reshape(len(shared), -1, width)
-            self._rings[s] = self._insert(self._rings[s], lanes, shared)
+            rows = chunk[agents].reshape(len(shared), -1, chunk.shape[2])
+            self._buffers[s] = self._insert(self._buffers[s], rows, shared)
 
     def start(self, updates: int) -> None:
         """Begin to update every learner as many times as told; `wait` for it before anything else."""
-        if self.time == 0 and self.method.scaled:
-            self._scales = [self._measured(ring) for ring in self._rings]
-        self._running = [self._pool.submit(self._run, job, updates, self.time) for job in self._jobs]
+        if self.time == 0 and self.method.normalised:
+            self._normalisers = [self._estimate(buffer) for buffer in self._buffers]
+        self._started = time.perf_counter()
+        self._running = [self._workers.submit(self._run, job, updates, self.time) for job in self.jobs]
         self.time += updates
 
     def wait(self) -> Metrics:
         """Until the updates are done; their metrics, (P,) each."""
-        found = [future.result() for future in self._running]
+        if not self._running:
+            return {}
+        found, ended = zip(*(future.result() for future in self._running), strict=True)
         self._running = []
+        self.rounds += 1
+        self.busy_seconds += max(ended) - self._started
         names = sorted({name for metrics in found for name in metrics})
         return {name: np.concatenate([metrics[name] for metrics in found if name in metrics]) for name in names}
 
-    def state(self) -> Memory:
+    def states(self) -> LearnerStates:
         """Every learner of the whole population, and what they see observations through."""
         shards = [
-            jax.tree.map(lambda x: np.array(x), Memory(tuple(learners), scale))
-            for learners, scale in zip(self.learners, self._scales, strict=True)
+            LearnerStates(tuple(learners), normaliser)
+            for learners, normaliser in zip(self._learners, self._normalisers, strict=True)
         ]
-        joined: Memory = _join(shards)
+        joined: LearnerStates = _on_host(shards)
         return joined
 
-    def acting(self) -> Any:
+    def networks(self) -> tuple[Any, ...]:
         """What acts: each gear's actor, then the master, as layers of NumPy arrays, P on every leading axis."""
-        shards = [
-            tuple(
-                jax.tree.map(lambda x: np.array(x), part)
-                for part in (*(gear.params.actor for gear in learners[:-1]), dqn.acting(learners[-1].params))
-            )
-            for learners in self.learners
-        ]
-        networks = _join(shards)
-        if not self.method.scaled:
-            return networks
-        seen = _join([jax.tree.map(lambda x: np.array(x), scale) for scale in self._scales])
-        return tuple(normalisation.fold(network, seen) for network in networks)
+        networks = _on_host([self._actors(learners) for learners in self._learners])
+        if self.method.normalised:
+            normaliser = _on_host(self._normalisers)
+            networks = tuple(normalisation.fold(network, normaliser) for network in networks)
+        return tuple(networks)
 
-    def restore(self, state: Memory, time: int) -> None:
-        """Take over a state that `state` gave."""
+    def restore(self, states: LearnerStates, time: int) -> None:
+        """Take over what `states` gave."""
         for s, agents in enumerate(self._slices):
-            part = jax.tree.map(lambda x, a=agents: jnp.array(x[a]), state)
-            self.learners[s], self._scales[s] = list(part.learners), part.scale
+            part = jax.tree.map(lambda x, a=agents: jnp.array(x[a]), states)
+            self._learners[s], self._normalisers[s] = list(part.learners), part.normaliser
         self.time = time
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Of all agents' replay buffers."""
+        return sum(leaf.nbytes for leaf in jax.tree.leaves(self._buffers))
 
     def close(self) -> None:
         """End the threads."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._workers.shutdown(wait=True, cancel_futures=True)
 
-    def _measured(self, ring: replay.Replay) -> Scale:
-        """The scale of all that a shard's agents have seen so far."""
-        columns = self.method.replay.columns
-        rows = min(int(ring.written), ring.rows.shape[1])
-        seen = np.asarray(ring.rows[:, :rows, columns.observation])
-        seen = seen.reshape(-1, self._lanes * rows, columns.obs_dim)
-        return Scale(*map(jnp.asarray, normalisation.measure(seen, self.method.goals)))
-
-    def _run(self, job: Job, updates: int, time: int) -> Metrics:
-        mine = tuple(self.learners[job.shard][number] for number in job.which)
+    def _run(self, job: Job, updates: int, clock: int) -> tuple[Metrics, float]:
+        """One job's updates; their metrics, and when they were done."""
+        s, mine = job.shard, tuple(self._learners[job.shard][number] for number in job.which)
         try:
-            new, metrics = self._learn(
-                mine, *self._fed(job, time), which=job.which, updates=updates, seen=self._scales[job.shard]
+            new, metrics = self._update(
+                mine,
+                self._buffers[s],
+                self._agents[s],
+                self._normalisers[s],
+                np.int32(clock),
+                which=job.which,
+                updates=updates,
             )
             found = dict(jax.device_get(metrics))
         except jax.errors.JaxRuntimeError as error:
@@ -169,11 +173,28 @@ class Learner:
                 raise
             raise LowgearError(message.splitlines()[0]) from None
         for number, learner in zip(job.which, new, strict=True):
-            self.learners[job.shard][number] = learner
-        return found
+            self._learners[s][number] = learner
+        return found, time.perf_counter()
 
-    def _fed(self, job: Job, time: int) -> tuple[replay.Replay, Knobs, np.int32]:
-        return self._rings[job.shard], self._knobs[job.shard], np.int32(time)
+    def _actors(self, learners: Sequence[Any]) -> tuple[Any, ...]:
+        """Of every gear in order, then the master's."""
+        actors: dict[int, Any] = {}
+        for learner, state in zip(self.method.gears, learners[:-1], strict=True):
+            actors |= dict(zip(learner.gears, learner.actors(state), strict=True))
+        return (*(actors[gear] for gear in sorted(actors)), self.method.master.actor(learners[-1]))
+
+    def _identity(self, population: int) -> Normaliser | None:
+        if not self.method.normalised:
+            return None
+        return _on_device(normalisation.identity(population, self.method.replay.columns.obs_dim))
+
+    def _estimate(self, buffer: replay.Replay) -> Normaliser:
+        """From all that a shard's agents have seen so far."""
+        columns, environments = self.method.replay.columns, self.method.replay.environments
+        rows = min(int(buffer.written), buffer.rows.shape[1])
+        seen = np.asarray(buffer.rows[:, :rows, columns.observation])
+        seen = seen.reshape(-1, environments * rows, columns.obs_dim)
+        return _on_device(normalisation.estimate(seen, self.method.goals))
 
 
 def keep_compiled_programs() -> None:
@@ -184,30 +205,18 @@ def keep_compiled_programs() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
-def _scale(population: int, method: Method) -> Scale | None:
-    """What observations are seen through before the first update."""
-    return Scale(*map(jnp.asarray, normalisation.plain(population, method.obs_dim))) if method.scaled else None
+def balanced(which: Sequence[int], groups: int, method: Method) -> list[tuple[int, ...]]:
+    """The learners numbered `which` in at most so many groups of work as even as may be, the dearest placed first."""
+    found: list[list[int]] = [[] for _ in range(max(1, min(groups, len(which))))]
+    for number in sorted(which, key=lambda n: -method.flops(n)):
+        min(found, key=lambda group: sum(map(method.flops, group))).append(number)
+    return [tuple(sorted(group)) for group in found]
 
 
-def _shards(population: int, cores: int) -> int:
-    """Into how many equal parts the agents are cut: equal, so that one compiled program serves them all."""
-    return population if cores > 1 else 1
+def _on_device(normaliser: Normaliser) -> Normaliser:
+    return Normaliser(*map(jnp.asarray, normaliser))
 
 
-def _cut(method: Method, parts: int, which: Sequence[int]) -> list[tuple[int, ...]]:
-    """The learners named, in at most `parts` groups of work as even as may be, the dearest placed first."""
-    groups: list[list[int]] = [[] for _ in range(max(1, min(parts, len(which))))]
-    for number in sorted(which, key=lambda n: -_work(method, n)):
-        min(groups, key=lambda group: sum(_work(method, n) for n in group)).append(number)
-    return [tuple(sorted(group)) for group in groups]
-
-
-def _work(method: Method, number: int) -> int:
-    """What an update of a learner takes, roughly."""
-    if number == len(method.gears):
-        return method.master_batch * method.master_units**2
-    return method.batch * (method.gears[number] ** 2 + 3 * method.critic_units[number] ** 2)
-
-
-def _join(shards: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *parts: np.concatenate(parts), *shards)
+def _on_host(shards: Sequence[Any]) -> Any:
+    """Shards of the same shapes as one, in NumPy."""
+    return jax.tree.map(lambda *parts: np.concatenate([np.array(part) for part in parts]), *shards)

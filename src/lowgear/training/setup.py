@@ -1,48 +1,61 @@
 """What a run's configuration means to each part of the program: the learners, the collector, the policy files."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig
 from lowgear.envs.goals import GoalRule
 from lowgear.envs.protocol import EnvSpec
-from lowgear.learning.dqn import DqnSettings
+from lowgear.learning.dqn import Dqn, DqnSettings
 from lowgear.learning.hindsight import Goals
-from lowgear.learning.method import Knobs, Method
+from lowgear.learning.learners import AgentParameters, GearLearner
+from lowgear.learning.method import Method
 from lowgear.learning.networks import CriticStyle
 from lowgear.learning.replay import Columns, ReplaySettings
-from lowgear.learning.sac import SacSettings
+from lowgear.learning.sac import Sac, SacSettings
 from lowgear.policy.controller import Tariff, Weights
 from lowgear.policy.cost import CostModel, cost_model
 from lowgear.policy.file import PolicyHeader
 from lowgear.training.collect import Behaviour
-from lowgear.training.parallel import Learner
+from lowgear.training.parallel import ParallelLearner
+
+MakeLearners = Callable[[RunConfig, EnvSpec, Goals | None], tuple[GearLearner, ...]]
 
 
-def method_of(config: RunConfig, spec: EnvSpec, goal_rule: GoalRule | None = None) -> Method:
+def sac_learners(config: RunConfig, spec: EnvSpec, goals: Goals | None) -> tuple[GearLearner, ...]:
+    """One SAC for each gear."""
+    recipe = config.recipe
+    settings = SacSettings(
+        recipe.actor_activation,
+        CriticStyle(recipe.critic_activation, recipe.critic_normalise),
+        recipe.target_rate,
+        -float(spec.act_dim),
+        _value_bounds(config, goals),
+    )
+    return tuple(
+        Sac(gear, spec.obs_dim, spec.act_dim, units, critic_units, recipe.batch, settings)
+        for gear, (units, critic_units) in enumerate(zip(config.gears, config.critic_units, strict=True))
+    )
+
+
+def method_of(
+    config: RunConfig, spec: EnvSpec, goal_rule: GoalRule | None = None, make_learners: MakeLearners = sac_learners
+) -> Method:
     """The static side of the program that trains a run."""
     recipe, goals = config.recipe, goals_of(config, spec, goal_rule)
     return Method(
-        obs_dim=spec.obs_dim,
-        act_dim=spec.act_dim,
-        gears=config.gears,
-        critic_units=config.critic_units,
-        cost=cost_of(config, spec),
-        durations=len(recipe.periods),
-        dial=recipe.dial,
-        priced=recipe.known_prices,
-        master_units=recipe.master_units,
-        batch=recipe.batch,
-        master_batch=recipe.master_batch,
-        discount_by_step=recipe.discount_by_step,
-        sac=SacSettings(
-            recipe.actor_activation,
-            CriticStyle(recipe.critic_activation, recipe.critic_normalise),
-            recipe.target_rate,
-            -float(spec.act_dim),
-            _value_bounds(config, goals),
+        gears=make_learners(config, spec, goals),
+        master=Dqn(
+            inputs=spec.obs_dim + recipe.dial,
+            choices=len(config.gears) * len(recipe.periods),
+            units=recipe.master_units,
+            batch=recipe.master_batch,
+            known_costs=recipe.known_prices,
+            settings=DqnSettings(recipe.actor_activation, recipe.master_copy_every),
         ),
-        dqn=DqnSettings(recipe.actor_activation, recipe.master_copy_every),
+        cost=cost_of(config, spec),
         replay=ReplaySettings(
             Columns(spec.obs_dim, spec.act_dim),
             len(config.gears),
@@ -51,9 +64,19 @@ def method_of(config: RunConfig, spec: EnvSpec, goal_rule: GoalRule | None = Non
             goals is not None,
             recipe.environments,
         ),
+        dial=recipe.dial,
+        discount_by_step=recipe.discount_by_step,
         goals=goals,
-        scaled=recipe.goal_scale and spec.desired_goal is not None,
+        normalised=recipe.goal_scale and spec.desired_goal is not None,
     )
+
+
+def learners_needed(config: RunConfig, method: Method) -> tuple[int, ...]:
+    """Learners of the gears that some agent acts with, and the master's if one asks it: the others need not learn."""
+    forced = {agent.forced_gear(len(config.gears)) for agent in config.agents}
+    if None in forced:
+        return tuple(range(method.learners))
+    return tuple(number for number, learner in enumerate(method.gears) if forced & set(learner.gears))
 
 
 def goals_of(config: RunConfig, spec: EnvSpec, rule: GoalRule | None) -> Goals | None:
@@ -113,10 +136,10 @@ def tariff_of(config: RunConfig, cost: CostModel) -> Tariff | None:
     )
 
 
-def knobs_of(config: RunConfig, tariff: Tariff | None = None) -> Knobs:
+def parameters_of(config: RunConfig, tariff: Tariff | None = None) -> AgentParameters:
     """What differs between the agents, as arrays."""
     agents, recipe = config.agents, config.recipe
-    return Knobs(
+    return AgentParameters(
         seed=np.array([a.seed for a in agents], np.uint32),
         cost_low=np.array([a.dial.low for a in agents], np.float32),
         cost_ratio=np.array([a.dial.ratio for a in agents], np.float32),
@@ -125,7 +148,7 @@ def knobs_of(config: RunConfig, tariff: Tariff | None = None) -> Knobs:
         learning_rate=np.array([a.learning_rate for a in agents], np.float32),
         master_learning_rate=np.full(len(agents), recipe.master_learning_rate, np.float32),
         shared=np.array([a.variant != "separate-buffers" for a in agents]),
-        tariff=None if tariff is None else tariff.each,
+        choice_cost=None if tariff is None else tariff.each,
     )
 
 
@@ -134,7 +157,6 @@ def behaviour_of(config: RunConfig, has_goals: bool = False) -> Behaviour:
     recipe = config.recipe
     forced = [agent.forced_gear(len(config.gears)) for agent in config.agents]
     return Behaviour(
-        gears=len(config.gears),
         periods=recipe.periods,
         activation=recipe.actor_activation,
         forced_gear=np.array([-1 if gear is None else gear for gear in forced], np.int32),
@@ -176,7 +198,7 @@ def header_of(config: RunConfig, spec: EnvSpec, agent: int, steps: int) -> Polic
     )
 
 
-def weights_of(learner: Learner, tariff: Tariff | None = None) -> Weights:
+def weights_of(learner: ParallelLearner, tariff: Tariff | None = None) -> Weights:
     """What acts, out of what learns."""
-    *gears, master = learner.acting()
+    *gears, master = learner.networks()
     return Weights(tuple(gears), master, tariff)

@@ -1,0 +1,59 @@
+"""What a gear's learner is to the rest of the program: another off-policy learner is one file that fits this protocol.
+
+Learners see one agent; the population axis is added by `jax.vmap` outside. They are static and hashable: all that
+changes while they learn is in the state that they hand out and take back.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import jax
+
+from lowgear.learning.networks import Mlp
+from lowgear.learning.transitions import Transitions
+
+Metrics = dict[str, jax.Array]
+State = Any  # a pytree that only its learner looks into
+
+
+class AgentParameters(NamedTuple):
+    """Per-agent values, each (P,): what differs within a population without changing a shape."""
+
+    seed: Any  # uint32
+    cost_low: Any  # λ at the dial's low end; 0 is the no-cost ablation
+    cost_ratio: Any  # of its ends; 1 where the agent has one coefficient
+    discount: Any
+    master_discount: Any
+    learning_rate: Any
+    master_learning_rate: Any
+    shared: Any  # bool; False is the separate-buffers ablation
+    choice_cost: Any = None  # (P, choices): known cost of each choice at λ = 1, where the master need not learn it
+
+
+class GearLearner(Protocol):
+    """Trains the actors of one gear, or of several that share what they learn."""
+
+    @property
+    def gears(self) -> tuple[int, ...]:
+        """Numbers of the gears that it trains."""
+
+    @property
+    def batch(self) -> int:
+        """Transitions of an update."""
+
+    @property
+    def noise_dim(self) -> int:
+        """Standard normal numbers that an update takes, for each transition."""
+
+    def init(self, key: jax.Array) -> State:
+        """A fresh learner."""
+
+    def update(
+        self, state: State, batch: Transitions, noise: jax.Array, agent: AgentParameters
+    ) -> tuple[State, Metrics]:
+        """One update; `noise` is flat, (batch · noise_dim,)."""
+
+    def actors(self, state: State) -> tuple[Mlp, ...]:
+        """What is deployed: the actor of each of its gears."""
+
+    def flops(self) -> int:
+        """Of the products of one update."""

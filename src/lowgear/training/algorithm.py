@@ -1,0 +1,182 @@
+"""Algorithm 1 of the paper's supplement, for P agents at once. Comments name its lines.
+
+The paper takes one environment step, then one update. Here a chunk of steps is collected while as many updates are made
+on the chunks before (`loop`), and the updates are spread over this machine's devices (`parallel`); a chunk of one step
+is the paper's own schedule. Line 12, what the master pays, is left until a batch is sampled: the buffer keeps rewards
+and picks, so that any cost coefficient can be paid for them.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from lowgear.envs.protocol import Step
+from lowgear.learning import rng
+from lowgear.learning.learners import AgentParameters, Metrics, State
+from lowgear.learning.method import GearBatch, Method, sample_gear_batch, sample_picks
+from lowgear.learning.normalisation import Normaliser
+from lowgear.learning.replay import Columns, Replay, UnpaidPicks, by_agent
+from lowgear.learning.transitions import MasterTransitions
+from lowgear.policy import dial
+from lowgear.policy.arrays import FloatArray
+from lowgear.policy.controller import Held
+from lowgear.training.collect import Collector, FinishedEpisode
+
+Learners = tuple[State, ...]  # of the gears, then the master's; P agents on every leading axis
+
+
+def init(seeds: jax.Array, method: Method) -> Learners:
+    """Line 1: fresh learners, each agent's from its own seed alone."""
+
+    def one(seed: jax.Array) -> Learners:
+        *gear_keys, master_key = jax.random.split(jax.random.key(seed), method.learners)
+        gears = (learner.init(key) for learner, key in zip(method.gears, gear_keys, strict=True))
+        return (*gears, method.master.init(master_key))
+
+    return jax.vmap(one)(seeds)
+
+
+def collect(collector: Collector, steps: int, last: bool = False) -> tuple[FloatArray, list[FinishedEpisode]]:
+    """Lines 5 to 21, `steps` times: rows (P, E, steps, width) for the buffer, and the episodes that ended.
+
+    With `last`, picks and episodes that are still open after the final step end there.
+    """
+    rows, episodes = collector.begin_chunk(steps), []
+    for k in range(steps):
+        collector.pick(k)  # lines 6 to 9
+        action = collector.act(k)  # line 10
+        observation, step = collector.step(action)  # line 11
+        choice, held = collector.controller.choice, collector.controller.advance(collector.ended)  # line 14
+        store(rows[:, :, k], observation, action, step, choice, held, collector.columns)  # lines 15 to 18
+        episodes += collector.finish_episodes(k)  # lines 19 to 21; environments reset themselves
+    if last:
+        rows[:, :, -1, [collector.columns.closed, collector.columns.ended]] = 1
+    return rows, episodes
+
+
+def store(
+    row: FloatArray, observation: FloatArray, action: FloatArray, step: Step, choice: Any, held: Held, columns: Columns
+) -> None:
+    """Lines 15 to 18: one row for gears and master alike; a pick's transition is read off the rows of its steps."""
+    shape = row.shape[:2]
+    row[..., columns.observation] = observation
+    row[..., columns.action] = action
+    row[..., columns.reward] = step.reward.reshape(shape)
+    row[..., columns.next_observation] = step.last_observation.reshape(*shape, -1)
+    row[..., columns.alive] = ~step.terminated.reshape(shape)
+    row[..., columns.ended] = (step.terminated | step.truncated).reshape(shape)
+    row[..., columns.choice] = choice
+    row[..., columns.age] = held.age
+    row[..., columns.closed] = held.closed
+
+
+def pay(picks: UnpaidPicks, agent: AgentParameters, uniform: jax.Array, method: Method) -> MasterTransitions:
+    """Line 12: rewards minus λ times cost, and the discount over the time that a pick held.
+
+    With a dial, each pick pays at a coefficient of its own, by `uniform` in [0, 1), which the master sees as its last
+    input.
+    """
+    # An agent of one coefficient has nothing to set, and sees the middle of its dial.
+    position = jnp.where(agent.cost_ratio > 1, 2 * uniform - 1, 0.0)
+    coefficient = dial.price(position, agent.cost_low, agent.cost_ratio) if method.dial else agent.cost_low
+    batch = picks.transitions
+    gear_cost = jnp.asarray(method.cost.gear_costs, jnp.float32)[batch.choice % method.replay.gears]
+    elapsed = picks.steps.astype(jnp.float32) if method.discount_by_step else jnp.ones_like(picks.discounted_steps)
+    batch = batch._replace(
+        reward=method.cost.master_reward(batch.reward, coefficient, gear_cost, picks.discounted_steps),
+        discount=batch.discount * agent.master_discount**elapsed,
+    )
+    if not method.dial:
+        return batch
+    if agent.choice_cost is not None:
+        batch = batch._replace(choice_cost=coefficient[:, None] * agent.choice_cost[None])
+    return append_dial_position(batch, position)
+
+
+def append_dial_position(batch: MasterTransitions, position: jax.Array) -> MasterTransitions:
+    """The master's batch with the dial's position, (B,), as its last input."""
+
+    def beside(observation: jax.Array) -> jax.Array:
+        return jnp.concatenate([observation, position[:, None]], axis=-1)
+
+    return batch._replace(observation=beside(batch.observation), next_observation=beside(batch.next_observation))
+
+
+def update(
+    learners: Learners,
+    buffer: Replay,
+    agents: AgentParameters,
+    normaliser: Normaliser | None,
+    time: jax.Array,
+    *,
+    which: tuple[int, ...],
+    updates: int,
+    method: Method,
+) -> tuple[Learners, Metrics]:
+    """Lines 22 to 25, `updates` times, for the learners numbered `which`; metrics are means, (P,) each.
+
+    Learners never read each other, so any part of them may be updated at once. `time` counts the updates before these.
+    """
+    buffer = by_agent(buffer, method.replay.environments)
+    # Sampled for all updates at once: inside a loop the compiler would draw anew for every use of a number.
+    batches = tuple(
+        _batches(number, buffer, agents, normaliser, time + jnp.arange(updates), method) for number in which
+    )
+
+    def update_agent(states: Learners, agent: AgentParameters, batches: tuple[Any, ...]) -> tuple[Learners, Metrics]:
+        new_states: list[State] = []
+        metrics: Metrics = {}
+        for number, state, batch in zip(which, states, batches, strict=True):
+            if isinstance(batch, MasterTransitions):
+                new_state, found = method.master.update(state, batch, agent)  # line 23
+            else:
+                new_state, found = method.gears[number].update(state, batch.transitions, batch.noise, agent)  # line 24
+            new_states.append(new_state)
+            metrics |= {f"{method.name(number)}_{name}": value for name, value in found.items()}
+        return tuple(new_states), metrics
+
+    def body(states: Learners, batches: tuple[Any, ...]) -> tuple[Learners, Metrics]:
+        new_states, metrics = jax.vmap(update_agent)(states, agents, batches)
+        return new_states, metrics
+
+    new_learners, metrics = jax.lax.scan(body, learners, batches)
+    kept = tuple(
+        _where(_can_sample(buffer, number, method), new, old)  # line 22
+        for number, new, old in zip(which, new_learners, learners, strict=True)
+    )
+    return kept, jax.tree.map(lambda m: m.mean(axis=0), metrics)
+
+
+def _batches(
+    number: int,
+    buffer: Replay,
+    agents: AgentParameters,
+    normaliser: Normaliser | None,
+    times: jax.Array,
+    method: Method,
+) -> GearBatch | MasterTransitions:
+    """A learner's batches of all agents at all times, (updates, P, B, ...)."""
+
+    def one(buffer: Replay, agent: AgentParameters, normaliser: Normaliser | None, time: jax.Array) -> Any:
+        if number < len(method.gears):
+            return sample_gear_batch(number, buffer, agent, normaliser, time, method)
+        uniform = rng.uniform(agent.seed, rng.stream(rng.COEFFICIENTS, number), time, method.master.batch)
+        return pay(sample_picks(buffer, agent, normaliser, time, method), agent, uniform, method)
+
+    axes = Replay(0, 0, None if buffer.episodes is None else 0, None)  # type: ignore[arg-type]
+    each_agent = jax.vmap(one, (axes, 0, 0, None))
+    found: GearBatch | MasterTransitions = jax.vmap(partial(each_agent, buffer, agents, normaliser))(times)
+    return found
+
+
+def _can_sample(buffer: Replay, number: int, method: Method) -> jax.Array:
+    """Whose learner has anything to sample, (P,): with separate buffers a gear may never have been used."""
+    samples = buffer.samples
+    return (samples.stop > samples.start).any(axis=1)[:, method.sampled_list(number)]
+
+
+def _where(condition: jax.Array, new: State, old: State) -> State:
+    """`new` for the agents where the condition, (P,), holds, `old` for the others."""
+    return jax.tree.map(lambda n, o: jnp.where(condition.reshape(-1, *(1,) * (n.ndim - 1)), n, o), new, old)
