@@ -63,7 +63,7 @@ def test_damaged_rows_are_counted(run: Path) -> None:
     (run / "evaluation.json").write_text(json.dumps(raw))
     found = read_run(run)
     assert found.evaluation is not None
-    assert len(found.evaluation["agents"]) == 6
+    assert found.evaluation.scores == 6
     assert "2 rows of evaluation.json are damaged" in found.notices[0]
 
 

@@ -14,13 +14,12 @@ from pathlib import Path
 
 from lowgear import LowgearError
 from lowgear.policy.files import write_whole
-from lowgear.report import curves, frontier, page, profiles, scatter, summary, sweeps, timeline
+from lowgear.report import curves, frontier, page, profiles, scatter, sweeps, tables, timeline
 from lowgear.report.figure import Figure
-from lowgear.report.frames import video
 from lowgear.report.matplotlib_figure import save
+from lowgear.report.page import RunSection
 from lowgear.report.paper import printed
-from lowgear.report.payload import RunSection
-from lowgear.report.playback import FRAMES_AT_MOST, Playback, play_back
+from lowgear.report.playback import FRAMES_AT_MOST, Playback, play_back, video
 from lowgear.report.runs import RunData, read_run
 from lowgear.report.scatter import ControllerEpisodes
 from lowgear.report.selection import Selected, select
@@ -55,8 +54,8 @@ def assemble(
         section = make_section(run, options, len(runs), progress)
         progress(f"{run.name}: figures")
         written += _save(section.figures.values(), folder / "figures" / name)
-        moving = video(section.first) if section.first is not None else None
-        written += _write(folder, {f"episode-{name}.webp" if name else "episode.webp": moving})
+        for playback in [playback for selected, playback in section.playbacks if selected.first]:
+            written += _write(folder, {f"episode-{name}.webp" if name else "episode.webp": video(playback)})
         sections.append(section)
     progress("tables")
     written += _write(folder, _tables(sections))
@@ -131,8 +130,8 @@ def _tables(sections: Sequence[RunSection]) -> dict[str, bytes | None]:
     runs = [section.run for section in sections if section.run.settings]
     played = [(section.run, one) for section in sections for one in section.episodes]
     return {
-        "summary.md": "\n".join(map(summary.markdown, runs)).encode() if runs else None,
-        "settings.csv": summary.settings_csv(runs).encode() if runs else None,
+        "summary.md": "\n".join(map(tables.markdown, runs)).encode() if runs else None,
+        "settings.csv": tables.settings_csv(runs).encode() if runs else None,
         "episodes.csv": scatter.episodes_csv(played).encode() if played else None,
     }
 

@@ -127,6 +127,11 @@ def score_axis(kind: str, values: Iterable[float]) -> Axis:
     return Axis(kind, max(found.low, -0.03), min(found.high, 1.03), format="percent")
 
 
+def heights(series: Iterable[Series]) -> list[float]:
+    """Of all points and their intervals."""
+    return [value for one in series for part in (one.y, *(one.interval or ())) for value in part]
+
+
 def shared_labels(texts: list[str], x: Numbers, y: Numbers, across: Axis, up: Axis) -> tuple[str, ...]:
     """One label, from the first to the last, for neighbours whose own would overlap; the others stay empty."""
     found, start = [""] * len(texts), 0

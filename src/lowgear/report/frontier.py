@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lowgear.report.figure import Axis, Chart, Figure, Series, TopAxis, axis, score_axis, shared_labels
+from lowgear.report.figure import Axis, Chart, Figure, Series, TopAxis, axis, heights, score_axis, shared_labels
 from lowgear.report.matplotlib_figure import save
 from lowgear.report.paper import Printed
 from lowgear.report.settings import Evaluation, Setting, agent_lines, aggregate
@@ -34,7 +34,7 @@ def describe(evaluation: Evaluation, paper: Printed | None = None) -> Figure:
         heading=evaluation.task,
         facts=f"{evaluation.recipe} recipe, {evaluation.steps:,} steps, {seeds}, {episodes} each",
         note=_note(evaluation),
-        charts=(_chart(evaluation, paper),),
+        charts=(_chart(evaluation, paper or Printed()),),
         size=(6.5, 4.2),
         title="Return against cost: the frontier",
         hint=HINT,
@@ -46,23 +46,23 @@ def setting_name(setting: Setting) -> str:
     return f"{setting.variant}, λ {short(setting.coefficient)}" if pays(setting.variant) else setting.variant
 
 
-def _chart(evaluation: Evaluation, paper: Printed | None) -> Chart:
+def _chart(evaluation: Evaluation, paper: Printed) -> Chart:
     agents = [agent for setting in evaluation.settings for agent in setting.agents]
     if not agents:
         return Chart(Axis("FLOPs per step", 0, 1), Axis(evaluation.kind, 0, 1), ())
     large, lines = evaluation.large_flops, evaluation.lines()
-    published = [_published(evaluation.kind, paper, large)] if paper and paper.saved is not None and large else []
+    published = _published(evaluation.kind, paper, large)
     each = [series for line in lines for series in _agents(line)]
-    flops = [x for series in (*each, *published) for x in series.x]
+    flops = [a.flops for a in agents] + [x for series in published for x in series.x]
     low, high = min(flops), max(flops)
     flops += [max(a.flops - a.flops_ci95, low / REACH) for a in agents]
     flops += [min(a.flops + a.flops_ci95, high * REACH) for a in agents]
     log = high / low > LOG_FROM
     across = axis("FLOPs per step" + ", log scale" * log, flops, log)
-    up = score_axis(evaluation.kind, [y for a in agents for y in (a.low, a.high)] + [s.y[0] for s in published])
+    up = score_axis(evaluation.kind, [s.score.mean for s in evaluation.settings] + heights([*each, *published]))
     means = [_means(line, evaluation.kind, across, up) for line in lines]
     top = TopAxis("share of the large gear's FLOPs", 1 / large) if large else None
-    return Chart(across, up, (*each, *published, *means), top)
+    return Chart(across, up, (*each, *means, *published), top)
 
 
 def _agents(line: Sequence[Setting]) -> list[Series]:
@@ -120,12 +120,14 @@ def _hover(setting: Setting, kind: str) -> tuple[str, ...]:
     )
 
 
-def _published(kind: str, paper: Printed, large: float) -> Series:
-    """The paper's asymmetric agents."""
-    height, share = paper.score[0], 1 - (paper.saved or 0.0)
+def _published(kind: str, paper: Printed, large: float | None) -> list[Series]:
+    """The paper's asymmetric agents, where their place is known."""
+    if paper.score is None or paper.saved is None or large is None:
+        return []
+    height, style = paper.score[0], variant_style("asymmetric")
     says = ("Paper, asymmetric", f"{kind} {score(kind, height)}", f"{percent(paper.saved)} of FLOPs saved")
-    style = variant_style("asymmetric")
-    return Series((share * large,), (height,), style, label="paper's asymmetric", hollow=True, hover=(says,))
+    x = ((1 - paper.saved) * large,)
+    return [Series(x, (height,), style, label="paper's asymmetric", hollow=True, hover=(says,))]
 
 
 def _note(evaluation: Evaluation) -> str:

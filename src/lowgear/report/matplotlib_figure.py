@@ -196,7 +196,7 @@ def _label_points(axes: Axes, series: Series, above: bool) -> None:
             ha="center",
             va="bottom" if above else "top",
             color=[INK * part for part in to_rgb(series.style.colour)],
-            bbox={"fc": "white", "ec": "none", "alpha": 0.7, "pad": 0.3},
+            bbox={"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.3},
         )
 
 

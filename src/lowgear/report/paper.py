@@ -11,9 +11,9 @@ from lowgear.policy.arrays import DoubleArray
 class Printed:
     """What the paper prints for a variant of a task; None where it prints nothing."""
 
-    score: tuple[float, float]  # mean and standard deviation of five seeds
-    large_share: float | None
-    saved: float | None
+    score: tuple[float, float] | None = None  # mean and standard deviation of five seeds
+    large_share: float | None = None
+    saved: float | None = None
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,18 @@ def scaling(task: Task, large_only: float | None) -> Scaling | None:
     return Scaling(task.published.random, large, large_only is not None)
 
 
-def printed(task: Task, variant: str) -> Printed | None:
+def printed(task: Task, variant: str) -> Printed:
     """The paper's figures for a variant of a task."""
     published = task.published
     if published is None:
-        return None
-    known = {
-        "small-only": Printed(published.small_only, 0.0, None),
-        "large-only": Printed(published.large_only, 1.0, 0.0),
-        "asymmetric": Printed(published.asymmetric, published.large_share[0], published.flops_reduction),
-    }
+        return Printed()
     ablation = paper()["ablation_table"]["rows"].get(task.name, {}).get(variant.replace("-", "_"))
     if ablation is not None:
         (mean, std), (share, _) = ablation
-        known[variant] = Printed((mean, std), share / 100, None)
-    return known.get(variant)
+        return Printed((mean, std), share / 100)
+    known = {
+        "small-only": Printed(published.small_only, 0.0),
+        "large-only": Printed(published.large_only, 1.0, 0.0),
+        "asymmetric": Printed(published.asymmetric, published.large_share[0], published.flops_reduction),
+    }
+    return known.get(variant, Printed())

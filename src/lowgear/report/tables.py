@@ -1,37 +1,98 @@
-"""Scores and costs in words and rows for the page, ours beside the paper's."""
+"""Scores and costs in words and rows, ours beside the paper's: for the page, as Markdown and as CSV."""
 
+import csv
+import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lowgear.report.frontier import setting_name
+from lowgear.report.paper import Printed, printed
 from lowgear.report.runs import RunData
-from lowgear.report.settings import Setting
+from lowgear.report.settings import Setting, named
 from lowgear.report.style import pays, variant_style
-from lowgear.report.summary import SummaryRow, rows
-from lowgear.report.text import MISSING, number, percent, score, score_pair, short, steps
+from lowgear.report.text import MINUS, MISSING, number, percent, score, score_pair, short, steps
 
 Json = dict[str, Any]
 COMPARED = ("task", "small-only", "large-only", "asymmetric", "large gear", "FLOPs saved")
+CSV_COLUMNS = (
+    "run,task,recipe,steps,variant,cost_coefficient,seeds,score_mean,score_std,score_best,score_iqm,score_iqm_low,"
+    "score_iqm_high,large_share,period,flops_per_step,flops_saved,paper_score,paper_large_share,paper_flops_saved"
+)
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One of the settings that a summary names."""
+
+    note: str  # which setting of the variant this is
+    setting: Setting
+    paper: Printed
+
+    def cells(self, kind: str) -> list[tuple[str, str]]:
+        """Score, share of the large gear and FLOPs saved: ours and the paper's."""
+        ours, paper = self.setting, self.paper
+        return [
+            (
+                score_pair(kind, ours.score.mean, ours.score.std),
+                score_pair(kind, *paper.score) if paper.score else MISSING,
+            ),
+            (percent(ours.large_share), percent(paper.large_share)),
+            (percent(ours.saved), percent(paper.saved)),
+        ]
+
+
+def summary_rows(run: RunData) -> list[SummaryRow]:
+    """The summary of a run; empty where it was not evaluated."""
+    return [SummaryRow(note, setting, printed(run.task, setting.variant)) for note, setting in named(run.settings)]
+
+
+def markdown(run: RunData) -> str:
+    """The summary as Markdown."""
+    kind = run.score_kind
+    columns = f"{kind} (mean ± sd)|paper's {kind}|large gear|paper's|FLOPs saved|paper's|seeds".split("|")
+    heads = ["", "λ", *columns]
+    lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
+    for row in summary_rows(run):
+        name = row.setting.variant + (f" ({row.note})" if row.note else "")
+        at = MISSING if row.setting.variant.endswith("-only") else f"{row.setting.coefficient:.3g}"
+        numbers = [text for pair in row.cells("return") for text in pair]
+        cells = [name, at, *numbers, str(row.setting.score.seeds)]
+        lines.append(f"| {' | '.join(cells)} |".replace(MINUS, "-"))
+    return f"### {run.task.name}, {run.config.recipe.name} recipe, {run.steps:,} steps\n\n" + "\n".join(lines) + "\n"
+
+
+def settings_csv(runs: Sequence[RunData]) -> str:
+    """Every setting of every run."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS.split(","))
+    for run in runs:
+        for s in run.settings:
+            paper = printed(run.task, s.variant)
+            about = [run.name, run.task.name, run.config.recipe.name, run.steps, s.variant, s.coefficient]
+            ours = [s.score.seeds, s.score.mean, s.score.std, s.score.best, s.score.iqm, s.score.low, s.score.high]
+            theirs = [paper.score[0] if paper.score else None, paper.large_share, paper.saved]
+            writer.writerow([*about, *ours, s.large_share, s.period, s.flops, s.saved, *theirs])
+    return buffer.getvalue()
 
 
 def tiles(run: RunData) -> Json | None:
     """What the asymmetric agents score and save, at a glance."""
-    found = [row for row in rows(run) if row.setting.variant == "asymmetric"]
+    found = [row for row in summary_rows(run) if row.setting.variant == "asymmetric"]
     if not found:
         return None
     row, kind = found[-1], run.score_kind
     ours, paper = row.setting, row.paper
-    large = next((s.score.mean for s in run.settings if s.variant == "large-only"), None)
-    spread = f"paper {score(kind, paper.score[0])}" if paper else f"± {score(kind, ours.score.std)}"
-    if large is not None and large > 0:
+    large = next((s.score.mean for s in run.settings if s.variant == "large-only"), 0.0)
+    second = ["best seed", score(kind, ours.score.best), kind]
+    if large > 0:
         second = ["of large-only's return", percent(ours.score.mean / large), f"large-only: {score(kind, large)}"]
-    else:
-        second = ["best seed", score(kind, ours.score.best), kind]
-    saved = f"paper {percent(paper.saved)}" if paper and paper.saved is not None else "against the large gear"
-    share = f"paper {percent(paper.large_share)}" if paper else ""
-    at = [f"at λ {short(ours.coefficient)}", f"({row.note})" if row.note else ""]
+    spread = f"paper {score(kind, paper.score[0])}" if paper.score else f"± {score(kind, ours.score.std)}"
+    saved = "against the large gear" if paper.saved is None else f"paper {percent(paper.saved)}"
+    share = "" if paper.large_share is None else f"paper {percent(paper.large_share)}"
     return {
-        "lead": " ".join(filter(None, ["Asymmetric agents", *at])),
+        "lead": f"Asymmetric agents at λ {short(ours.coefficient)}" + (f" ({row.note})" if row.note else ""),
         "cells": [
             [kind, score(kind, ours.score.mean), spread],
             second,
@@ -42,25 +103,23 @@ def tiles(run: RunData) -> Json | None:
 
 
 def summary(run: RunData) -> Json:
-    """The table of a run."""
-    found = rows(run)
-    published = any(row.paper for row in found)
-    title = "Ours beside the paper's" if published or not found else "Scores and costs"
-    if not found or run.evaluation is None:
+    """The summary of a run for the page."""
+    rows = summary_rows(run)
+    published = any(row.paper.score for row in rows)
+    title = "Ours beside the paper's" if published or not rows else "Scores and costs"
+    if not rows or run.evaluation is None:
         return {"title": title, "none": "No table: the run has no finite evaluation."}
-    hint = [
-        "Ours above, the paper's below." if published else "",
-        f"{run.evaluation.episodes} episodes for each agent; mean and standard deviation over seeds.",
-        "Settings are chosen by the same scores that are shown, which flatters them a little."
-        if any(row.note for row in found)
-        else "",
-    ]
+    hint = f"{run.evaluation.episodes} episodes for each agent; mean and standard deviation over seeds."
+    if published:
+        hint = f"Ours above, the paper's below. {hint}"
+    if any(row.note for row in rows):
+        hint += " Settings are chosen by the same scores that are shown, which flatters them a little."
     return {
         "title": title,
-        "hint": " ".join(filter(None, hint)),
+        "hint": hint,
         "caption": f"Scores and costs on {run.task.name}",
         "heads": ["controller", f"{run.score_kind}, mean ± sd", "large gear", "FLOPs saved", "seeds", "steps"],
-        "rows": [_summary_row(run, row, published) for row in found],
+        "rows": [_summary_row(run, row, published) for row in rows],
     }
 
 
@@ -71,7 +130,7 @@ def comparison(runs: Sequence[RunData]) -> Json:
         "hint": "Asymmetric agents at the cheapest setting that keeps 95% of their best score. Below: the paper's.",
         "caption": "All runs",
         "heads": list(COMPARED),
-        "rows": [_comparison_row(run, number) for number, run in enumerate(runs)],
+        "rows": [_comparison_row(run, place) for place, run in enumerate(runs)],
     }
 
 
@@ -93,42 +152,29 @@ def card(run: RunData, setting: Setting) -> Json:
 
 
 def _summary_row(run: RunData, row: SummaryRow, published: bool) -> Json:
-    ours, paper, kind = row.setting, row.paper, run.score_kind
-    theirs: list[str | None] = [None] * 5
-    if published:
-        theirs[:3] = [MISSING] * 3
-    if paper:
-        printed = [percent(paper.large_share), percent(paper.saved), "5", steps(run.task.steps)]
-        said = [f"paper {text}" if text != MISSING else text for text in printed]
-        theirs = [f"paper {score_pair(kind, *paper.score)}", *said]
-    mean = score_pair(kind, ours.score.mean, ours.score.std)
-    cells = [mean, percent(ours.large_share), percent(ours.saved), str(ours.score.seeds), steps(run.steps)]
-    at = f"λ {short(ours.coefficient)}" if pays(ours.variant) else ""
-    return {
-        "key": ours.key,
-        "colour": variant_style(ours.variant).colour,
-        "name": ours.variant,
-        "note": ", ".join(filter(None, [at, row.note])),
-        "cells": [list(pair) for pair in zip(cells, theirs, strict=True)],
-    }
+    setting, known = row.setting, row.paper.score is not None
+    cells = [[ours, _papers(theirs) if published else None] for ours, theirs in row.cells(run.score_kind)]
+    cells.append([str(setting.score.seeds), "paper 5" if known else None])
+    cells.append([steps(run.steps), f"paper {steps(run.task.steps)}" if known else None])
+    at = f"λ {short(setting.coefficient)}" if pays(setting.variant) else ""
+    note = ", ".join(filter(None, [at, row.note]))
+    colour = variant_style(setting.variant).colour
+    return {"key": setting.key, "colour": colour, "name": setting.variant, "note": note, "cells": cells}
 
 
 def _comparison_row(run: RunData, place: int) -> Json:
     about = {"link": f"#run-{place}", "name": run.task.name, "note": run.name}
-    last = {row.setting.variant: row for row in rows(run)}
+    last = {row.setting.variant: row for row in summary_rows(run)}
     if not last:
         return about | {"none": "not evaluated"}
+    kind, pairs = run.score_kind, []
+    for row in (last.get(variant) for variant in COMPARED[1:4]):
+        ours = score(kind, row.setting.score.mean) if row else MISSING
+        pairs.append((ours, score(kind, row.paper.score[0]) if row and row.paper.score else MISSING))
+    pairs += last["asymmetric"].cells(kind)[1:] if "asymmetric" in last else [(MISSING, MISSING)] * 2
+    return about | {"cells": [[ours, _papers(theirs)] for ours, theirs in pairs]}
 
-    def cell(variant: str, what: str) -> list[str]:
-        row = last.get(variant)
-        if row is None:
-            return [MISSING, MISSING]
-        if what == "score":
-            ours = score(run.score_kind, row.setting.score.mean)
-            theirs = score(run.score_kind, row.paper.score[0]) if row.paper else MISSING
-        else:
-            ours, theirs = percent(getattr(row.setting, what)), percent(getattr(row.paper, what, None))
-        return [ours, MISSING if theirs == MISSING else f"paper {theirs}"]
 
-    scores = [cell(variant, "score") for variant in COMPARED[1:4]]
-    return about | {"cells": [*scores, cell("asymmetric", "large_share"), cell("asymmetric", "saved")]}
+def _papers(text: str) -> str:
+    """What stands below a number of ours."""
+    return text if text == MISSING else f"paper {text}"

@@ -8,8 +8,7 @@ import numpy as np
 
 from lowgear.policy.arrays import IntArray
 from lowgear.report.figure import Axis, Bar, Chart, Figure, Series, Still
-from lowgear.report.frames import stills
-from lowgear.report.playback import Playback
+from lowgear.report.playback import Playback, stills
 from lowgear.report.style import GREY, Style, gear_name, gear_style
 from lowgear.report.text import percent
 
