@@ -79,8 +79,10 @@ def test_a_variant_of_another_version_is_drawn_too(tmp_path: Path) -> None:
 
 def test_nothing_but_nan(tmp_path: Path) -> None:
     path = evaluate(make_run(tmp_path / "run"), [row(0, "asymmetric", 0.0001, math.nan, math.nan)])
-    run, _, _ = build(path)
+    run, names, _ = build(path)
+    assert "frontier.svg" in names
     assert "no finite evaluation" in run["summary"]["none"]
+    assert "no finite evaluation" in run["figures"]["frontier"]["none"]
     assert any("1 of 1 scores are not finite" in text for text in run["notices"])
 
 

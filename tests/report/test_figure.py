@@ -62,7 +62,7 @@ def everything() -> tuple[Series, ...]:
     return (
         Series(x, y, BLUE, label="band", line="dashed", interval=(low, high)),
         Series(x, y, BLUE, label="bars", interval=(low, high), bars=True, x_error=(0.1, 0.1, 0.1), hollow=True),
-        Series(x, y, BLUE, label="stairs", line="solid", stairs=True, interval=(low, high), level=True),
+        Series(x, y, BLUE, label="level", line="solid", level=True),
         Series(x, y, BLUE, opacity=0.4, point_labels=("one", "", "three")),
         Series((), y, BLUE, spans=((0, 1), (2, 3))),
     )
@@ -76,7 +76,7 @@ def test_everything_that_a_chart_can_say_is_drawn(log: bool, tmp_path: Path) -> 
     svg, png = save(figure, tmp_path)
     text = svg.read_text()
     assert png.read_bytes().startswith(b"\x89PNG")
-    for said in ("across", "up", "above", "band", "bars", "stairs", "one", "three", "400%", "facts", "note"):
+    for said in ("across", "up", "above", "band", "bars", "level", "one", "three", "400%", "facts", "note"):
         assert f">{said}<" in text, said
 
 

@@ -47,7 +47,6 @@ class Series:
     label: str = ""  # in the legend
     line: str = ""  # solid, dashed, dotted or dashdot
     width: float = 1.6  # of the line
-    stairs: bool = False  # the line keeps its height until the next point
     hollow: bool = False
     opacity: float = 1.0
     interval: tuple[Numbers, Numbers] | None = None  # low and high ends around each y: a band

@@ -168,11 +168,10 @@ def _draw_series(axes: Axes, series: Series) -> None:
         faint = 0.7 * series.opacity
         axes.errorbar(x, y, around, series.x_error or None, "none", ecolor=colour, elinewidth=0.9, alpha=faint)
     elif series.interval is not None:
-        step: Any = "post" if series.stairs else None
-        axes.fill_between(x, *series.interval, color=colour, alpha=0.15, lw=0, step=step)
+        axes.fill_between(x, *series.interval, color=colour, alpha=0.15, lw=0)
     if series.level:
         axes.axhline(y[0], color=colour, lw=0.9, ls=LINES["dashed"], zorder=1.5)
-    axes.plot(x, y, drawstyle="steps-post" if series.stairs else "default", **_line(series))
+    axes.plot(x, y, **_line(series))
 
 
 def _line(series: Series) -> dict[str, Any]:

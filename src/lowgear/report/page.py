@@ -108,12 +108,17 @@ def _section(section: RunSection) -> Json:
         "notices": list(section.notices),
         "tiles": tables.tiles(run),
         "summary": tables.summary(run),
-        "figures": panels | {name: _panel(figure) for name, figure in figures.items() if figure.title},
+        "figures": panels | {name: _panel(figure) for name, figure in figures.items() if _shown(figure)},
         "cards": {setting.key: tables.card(run, setting) for setting in run.settings},
         "plays": [_play(run, *play) for play in section.playbacks],
         "config": {key: value for key, value in run.raw.items() if key != "provenance"},
         "provenance": run.raw.get("provenance"),
     }
+
+
+def _shown(figure: Figure) -> bool:
+    """Whether it has a panel of its own, and anything in it."""
+    return bool(figure.title) and any(chart.series for chart in figure.charts)
 
 
 def _panel(figure: Figure) -> Json:

@@ -64,4 +64,4 @@ def _profile(variant: str, tasks: list[DoubleArray]) -> Series:
     drawn = [share([generator.choice(values, len(values)) for values in tasks]) for _ in range(SAMPLES)]
     x, y, low, high = (tuple(row.tolist()) for row in (at, share(tasks), *np.percentile(drawn, [2.5, 97.5], axis=0)))
     plain = variant_style(variant)._replace(marker="")
-    return Series(x, y, plain, label=variant, line="solid", stairs=True, interval=(low, high))
+    return Series(x, y, plain, label=variant, line="solid", interval=(low, high))

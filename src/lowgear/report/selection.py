@@ -89,7 +89,7 @@ def _settings(run: RunData, agent: int, setting: float | None) -> list[float]:
     header = run.policies[agent].header
     if header.dial is None or not run.policies[agent].turns:
         return [header.cost_coefficient]
-    known = [s.coefficient for s in run.settings if agent in [score.agent for score in s.agents]]
+    known = [score.coefficient for s in run.settings for score in s.agents if score.agent == agent]
     found = [value for value in known if header.dial.holds(value)] or header.dial.settings(UNEVALUATED)
     if setting is not None:
         header.dial.position(setting)  # one it was not trained for is an error

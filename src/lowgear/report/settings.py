@@ -23,6 +23,7 @@ class AgentScore:
     """What one agent scored and cost at one coefficient."""
 
     agent: int
+    coefficient: float
     score: float  # return, or success rate where the task reports it
     low: float  # of the score's 95% interval over episodes
     high: float
@@ -186,7 +187,8 @@ def _agent_score(row: dict[str, Any], episodes: int) -> AgentScore:
     score, half = score_of(row), _finite(row["return_ci95"])
     low, high = (score - half, score + half) if row["success_rate"] is None else wilson(score, episodes)
     flops_ci95 = _finite(row.get("flops_reduction_ci95", 0.0)) * (_large_flops([row]) or 0.0)
-    return AgentScore(int(row["agent"]), score, low, high, float(row["flops_per_step"]), flops_ci95)
+    about = int(row["agent"]), float(row["cost_coefficient"])
+    return AgentScore(*about, score, low, high, float(row["flops_per_step"]), flops_ci95)
 
 
 def _large_flops(rows: Iterable[dict[str, Any]]) -> float | None:

@@ -106,22 +106,15 @@ function drawAxes({ root, box, x, y }, chart, width, height) {
 
 const pathOf = (points) => points.map(([px, py], i) => `${i ? "L" : "M"}${px.toFixed(1)} ${py.toFixed(1)}`).join("");
 
-// A line that keeps its height until the next point has a corner before each.
-const corners = (points) => points.flatMap(([px, py], i) => (i ? [[px, points[i - 1][1]], [px, py]] : [[px, py]]));
-
 // Bands, bars and lines.
 function drawSeries({ root, box, x, y }, series) {
   const colour = themed(series.style[0]);
-  const line = (heights) => {
-    const points = heights.map((value, i) => [x(series.x[i]), y(value)]);
-    return series.stairs ? corners(points) : points;
-  };
-  if (series.interval && !series.bars) {
-    const [low, high] = series.interval;
-    root.append(svg("path", { d: `${pathOf([...line(high), ...line(low).reverse()])}Z`, fill: colour, opacity: 0.14 }));
-  }
-  if (series.interval && series.bars) {
-    const [low, high] = series.interval;
+  const line = (heights) => heights.map((value, i) => [x(series.x[i]), y(value)]);
+  const [low, high] = series.interval ?? [];
+  if (low && !series.bars) {
+    const around = [...line(high), ...line(low).reverse()];
+    root.append(svg("path", { d: `${pathOf(around)}Z`, fill: colour, opacity: 0.14 }));
+  } else if (low) {
     const bars = series.x.map((at, i) => `M${x(at)} ${y(low[i])}V${y(high[i])}`);
     const left = (at, error) => Math.max(box.left, x(Math.max(at - error, Number.MIN_VALUE)));
     const across = (series.x_error ?? []).map(

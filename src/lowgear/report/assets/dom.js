@@ -46,13 +46,8 @@ function steps(count) {
 const withCode = (text) => text.split("`").map((part, i) => (i % 2 ? el("code", {}, part) : part));
 
 function panel({ title, hint, none }, ...children) {
-  return el(
-    "section",
-    { class: "panel" },
-    el("h3", {}, title),
-    hint && el("p", { class: "hint" }, hint),
-    none ? el("p", { class: "none" }, none) : children,
-  );
+  const content = none ? el("p", { class: "none" }, none) : children;
+  return el("section", { class: "panel" }, el("h3", {}, title), hint && el("p", { class: "hint" }, hint), content);
 }
 
 // A marker by Matplotlib's letter, at (x, y) with radius r.
@@ -94,12 +89,10 @@ const strokeOf = (series) => ({
 function legend(charts) {
   const named = charts.flatMap((chart) => chart.series).filter((series) => series.label);
   const entries = new Map(named.map((series) => [series.label, series]));
-  const key = (series) =>
-    svg(
-      "svg",
-      { width: 22, height: 12, "aria-hidden": "true" },
-      series.line && svg("path", { d: "M1 6H21", ...strokeOf(series) }),
-      series.style[1] && markerOf(series, 11, 6, series.line ? 3.5 : 4.5),
-    );
+  const key = (series) => {
+    const line = series.line && svg("path", { d: "M1 6H21", ...strokeOf(series) });
+    const marker = series.style[1] && markerOf(series, 11, 6, series.line ? 3.5 : 4.5);
+    return svg("svg", { width: 22, height: 12, "aria-hidden": "true" }, line, marker);
+  };
   return el("ul", { class: "legend" }, [...entries].map(([label, series]) => el("li", {}, key(series), label)));
 }

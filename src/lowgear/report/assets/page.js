@@ -20,14 +20,9 @@ function makeSelection() {
 
 function tilesOf(tiles) {
   if (!tiles) return null;
+  const said = (size, text) => el("dd", { class: size }, text);
   const tile = ([name, big, small]) =>
-    el(
-      "div",
-      { class: "tile" },
-      el("dt", {}, name),
-      el("dd", { class: "big" }, big),
-      el("dd", { class: "small" }, small),
-    );
+    el("div", { class: "tile" }, el("dt", {}, name), said("big", big), said("small", small));
   return [el("p", { class: "lead" }, tiles.lead), el("dl", { class: "tiles" }, tiles.cells.map(tile))];
 }
 
@@ -47,16 +42,12 @@ function tablePanel(table, kind, selection) {
 function tableRow(row, heads) {
   const sub = (text) => text !== null && el("span", { class: "sub" }, text);
   const cells = (row.cells ?? []).map(([ours, paper], i) => el("td", { "data-label": heads[i + 1] }, ours, sub(paper)));
+  const swatch = row.colour && el("i", { class: "swatch", colour: row.colour });
+  const name = row.link ? el("a", { href: row.link }, row.name) : row.name;
   return el(
     "tr",
     { "data-key": row.key, "aria-current": row.key && "false" },
-    el(
-      "th",
-      { scope: "row" },
-      row.colour && el("i", { class: "swatch", colour: row.colour }),
-      row.link ? el("a", { href: row.link }, row.name) : row.name,
-      sub(row.note),
-    ),
+    el("th", { scope: "row" }, swatch, name, sub(row.note)),
     row.none ? el("td", { colspan: heads.length - 1 }, row.none) : cells,
   );
 }
@@ -103,16 +94,12 @@ function frontierPanel(run, selection) {
 
 function filesPanel(run) {
   const json = (value) => el("pre", { tabindex: 0 }, JSON.stringify(value, null, 2));
+  const fold = (name, content) => el("details", {}, el("summary", {}, name), content);
   const none = el("p", { class: "none" }, "config.json says nothing about it.");
   return panel(
     { title: "Configuration and provenance" },
-    el("details", {}, el("summary", {}, "Configuration"), json(run.config)),
-    el(
-      "details",
-      {},
-      el("summary", {}, "Provenance: versions, machine, commit"),
-      run.provenance ? json(run.provenance) : none,
-    ),
+    fold("Configuration", json(run.config)),
+    fold("Provenance: versions, machine, commit", run.provenance ? json(run.provenance) : none),
   );
 }
 
@@ -125,15 +112,11 @@ function section(run, place, alone) {
   run.id = place;
   const selection = makeSelection();
   const { curves, scatter, coefficients } = run.figures;
+  const title = el("h2", { id: `title-${place}`, class: alone && "hidden" }, run.task);
   const node = el(
     "section",
     { class: alone ? "run alone" : "run", id: `run-${place}`, "aria-labelledby": `title-${place}` },
-    el(
-      "header",
-      {},
-      el("h2", { id: `title-${place}`, class: alone && "hidden" }, run.task),
-      el("p", { class: "facts" }, run.facts, el("code", {}, run.name)),
-    ),
+    el("header", {}, title, el("p", { class: "facts" }, run.facts, el("code", {}, run.name))),
     noticesOf(run.notices),
     tilesOf(run.tiles),
     tablePanel(run.summary, "summary", selection),

@@ -87,12 +87,9 @@ function makePlayer(play) {
 }
 
 function makeControls(count) {
+  const option = ([value, text], chosen) => el("option", { value, selected: value === chosen }, text);
   const choice = (label, options, chosen) =>
-    el(
-      "select",
-      { "aria-label": label },
-      options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)),
-    );
+    el("select", { "aria-label": label }, options.map((one) => option(one, chosen)));
   const button = el("button", { type: "button", class: "play" }, "Play");
   const slider = el("input", { type: "range", min: 0, max: count - 1, step: 1, "aria-label": "Step of the episode" });
   const views = [0, 300, 100].filter((steps) => steps < count).map((steps) => [steps, steps ? `${steps} steps` : "all steps"]);
