@@ -66,22 +66,18 @@ def _chart(evaluation: Evaluation, paper: Printed) -> Chart:
 
 
 def _agents(line: Sequence[Setting]) -> list[Series]:
-    """Every agent by itself; one that is alone is its own mean, and only its intervals are seen."""
-    dial, style = line[0].dial, variant_style(line[0].variant)
-    if not dial:
-        scores = [agent for setting in line for agent in setting.agents]
-        points = tuple(s.flops for s in scores), tuple(s.score for s in scores)
-        return [Series(*points, style._replace(size=3.2), opacity=0.4)] if len(scores) > len(line) else []
-    own = agent_lines(line)
+    """Every agent by itself, dials with their intervals; one that is alone is its own mean, and only those are seen."""
+    own, style = agent_lines(line), variant_style(line[0].variant)
+    with_bars = line[0].dial or len(own) == 1
     return [
         Series(
             tuple(s.flops for s in scores),
             tuple(s.score for s in scores),
-            style._replace(size=2.2),
+            style._replace(size=style.size / 2),
             line="solid",
             width=0.7,
             opacity=1.0 if len(own) == 1 else 0.4,
-            interval=(tuple(s.low for s in scores), tuple(s.high for s in scores)),
+            interval=(tuple(s.low for s in scores), tuple(s.high for s in scores)) if with_bars else None,
             bars=True,
             x_error=tuple(s.flops_ci95 for s in scores),
         )
@@ -133,11 +129,11 @@ def _published(kind: str, paper: Printed, large: float | None) -> list[Series]:
 def _note(evaluation: Evaluation) -> str:
     """How to read it, and what could not be drawn."""
     notes = ["λ: cost coefficient."]
-    dial = any(setting.dial for setting in evaluation.settings)
     if any(setting.score.seeds > 1 for setting in evaluation.settings):
         notes.append("Large marks: means, with 95% bootstrap intervals over seeds;")
+        dial = any(setting.dial for setting in evaluation.settings)
         notes.append("\nsmall, faint ones: each agent" + ", with 95% intervals over episodes" * dial + ".")
-    elif dial:
+    else:
         notes.append("Bars: 95% intervals over episodes.")
     if evaluation.left_out:
         agents = sorted(set(evaluation.left_out))

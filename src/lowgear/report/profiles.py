@@ -15,7 +15,7 @@ from lowgear.report.runs import RunData
 from lowgear.report.settings import best
 from lowgear.report.style import variant_rank, variant_style
 
-POINTS = 81
+POINTS = 261
 SAMPLES = 500
 REACH = 1.3  # scaled scores beyond this are not told apart
 

@@ -5,7 +5,6 @@ Comes in: a path. Goes out: a `RunData`, whose notices are sentences for the per
 
 import json
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -69,10 +68,9 @@ def read_run(path: Path) -> RunData:
     config = directory.read_config()
     notices: list[str] = []
     theirs = find(config.task).gears
-    if theirs not in (None, config.gears):
-        notices.append(
-            f"The gears are {_widths(config.gears)}, not the paper's {_widths(theirs)}: its figures are left out."
-        )
+    if theirs is not None and theirs != config.gears:
+        ours, published = (", ".join(map(str, gears)) for gears in (config.gears, theirs))
+        notices.append(f"The gears are {ours}, not the paper's {published}: its figures are left out.")
     metrics = _metrics(directory.metrics, notices)
     evaluation = _evaluation(directory, notices)
     policies = _policies(directory, config, notices)
@@ -83,10 +81,6 @@ def read_run(path: Path) -> RunData:
         )
     raw = json.loads(directory.config.read_text(encoding="utf-8"))
     return RunData(path, config, raw, tuple(metrics), evaluation, policies, tuple(notices))
-
-
-def _widths(gears: Iterable[int] | None) -> str:
-    return ", ".join(str(units) for units in gears or ())
 
 
 def _metrics(path: Path, notices: list[str]) -> list[MetricsLine]:

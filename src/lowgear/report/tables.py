@@ -126,7 +126,7 @@ def summary(run: RunData) -> Json:
 def comparison(runs: Sequence[RunData]) -> Json:
     """All runs, one row for each."""
     return {
-        "title": "Means over seeds",
+        "title": "Means over seeds, with their standard deviations",
         "hint": "Asymmetric agents at the cheapest setting that keeps 95% of their best score. Below: the paper's.",
         "caption": "All runs",
         "heads": list(COMPARED),
@@ -167,11 +167,9 @@ def _comparison_row(run: RunData, place: int) -> Json:
     last = {row.setting.variant: row for row in summary_rows(run)}
     if not last:
         return about | {"none": "not evaluated"}
-    kind, pairs = run.score_kind, []
-    for row in (last.get(variant) for variant in COMPARED[1:4]):
-        ours = score(kind, row.setting.score.mean) if row else MISSING
-        pairs.append((ours, score(kind, row.paper.score[0]) if row and row.paper.score else MISSING))
-    pairs += last["asymmetric"].cells(kind)[1:] if "asymmetric" in last else [(MISSING, MISSING)] * 2
+    cells = {variant: row.cells(run.score_kind) for variant, row in last.items()}
+    nothing = [(MISSING, MISSING)] * 3
+    pairs = [cells.get(variant, nothing)[0] for variant in COMPARED[1:4]] + cells.get("asymmetric", nothing)[1:]
     return about | {"cells": [[ours, _papers(theirs)] for ours, theirs in pairs]}
 
 
