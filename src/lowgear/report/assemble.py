@@ -116,7 +116,7 @@ def _figures(
     found = [timeline.describe(playback) for one, playback in playbacks if one.first]
     if episodes:
         found.append(scatter.describe(run, episodes))
-    if run.evaluation and run.evaluation.scores:
+    if run.evaluation.scores:
         found.append(frontier.describe(run.evaluation, printed(run.task, "asymmetric")))
     found += [figure for figure in (sweeps.describe_coefficients(run), curves.describe(run)) if figure is not None]
     return {figure.name: figure for figure in found}

@@ -14,6 +14,7 @@ from PIL import Image
 from lowgear.report.style import Style
 
 Numbers = tuple[float, ...]
+MARGIN = 1.25  # inches above and below the rows of a stacked figure
 LABEL_WIDE, LABEL_HIGH = 0.13, 0.05  # shares of the axes that a point's label takes
 
 

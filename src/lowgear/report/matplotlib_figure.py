@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from lowgear.policy.files import write_whole
-from lowgear.report.figure import Axis, Chart, Figure, Series, Still
+from lowgear.report.figure import MARGIN, Axis, Chart, Figure, Series, Still
 from lowgear.report.style import GREY
 from lowgear.report.text import tick
 
@@ -86,7 +86,7 @@ def _stacked(canvas: Canvas, figure: Figure) -> list[Axes]:
     """Rows over one horizontal axis, below the stills."""
     heights = [chart.inches for chart in figure.charts]
     if figure.stills:
-        heights = [figure.size[1] - sum(heights) - 1.25, *heights]
+        heights = [figure.size[1] - sum(heights) - MARGIN, *heights]
     rows = list(canvas.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0])
     if figure.stills:
         _stills(rows.pop(0), figure.stills)

@@ -104,7 +104,7 @@ def _section(section: RunSection) -> Json:
     return {
         "name": run.name,
         "task": run.task.name,
-        "facts": f"{run.config.recipe.name} recipe, {steps(run.steps)} steps, gears of {units} units, from ",
+        "facts": f"{run.config.recipe.name} recipe, {steps(run.evaluation.steps)} steps, gears of {units} units, from ",
         "notices": list(section.notices),
         "tiles": tables.tiles(run),
         "summary": tables.summary(run),

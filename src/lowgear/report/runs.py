@@ -29,7 +29,7 @@ class RunData:
     config: RunConfig
     raw: dict[str, Any]  # config.json as it is written
     metrics: tuple[MetricsLine, ...]
-    evaluation: Evaluation | None
+    evaluation: Evaluation  # without settings where there is none
     policies: dict[int, Policy]  # the last of each agent
     notices: tuple[str, ...]
 
@@ -47,17 +47,7 @@ class RunData:
     @property
     def settings(self) -> tuple[Setting, ...]:
         """Of the evaluation."""
-        return self.evaluation.settings if self.evaluation else ()
-
-    @property
-    def score_kind(self) -> str:
-        """What is scored: return, or success rate."""
-        return self.evaluation.kind if self.evaluation else "return"
-
-    @property
-    def steps(self) -> int:
-        """Of the policies that were evaluated, else those that were planned."""
-        return self.evaluation.steps if self.evaluation else self.config.steps
+        return self.evaluation.settings
 
 
 def read_run(path: Path) -> RunData:
@@ -72,9 +62,9 @@ def read_run(path: Path) -> RunData:
         ours, published = (", ".join(map(str, gears)) for gears in (config.gears, theirs))
         notices.append(f"The gears are {ours}, not the paper's {published}: its figures are left out.")
     metrics = _metrics(directory.metrics, notices)
-    evaluation = _evaluation(directory, notices)
+    evaluation = aggregate(_evaluation(directory, config, notices))
     policies = _policies(directory, config, notices)
-    if evaluation and evaluation.left_out:
+    if evaluation.left_out:
         notices.append(
             f"{len(evaluation.left_out)} of {evaluation.scores} scores are not finite numbers; they are left out of "
             "every mean and picture."
@@ -103,21 +93,23 @@ def _metrics(path: Path, notices: list[str]) -> list[MetricsLine]:
     return found
 
 
-def _evaluation(directory: RunDirectory, notices: list[str]) -> Evaluation | None:
+def _evaluation(directory: RunDirectory, config: RunConfig, notices: list[str]) -> dict[str, Any]:
+    """What `lowgear evaluate` has written, as far as it is whole; without agents where it is not."""
+    nothing = {"task": config.task, "recipe": config.recipe.name, "steps": config.steps, "episodes": 1, "agents": []}
     remedy = f"`lowgear evaluate {directory.path} --frontier 7` makes it"
     if not directory.evaluation.is_file():
         notices.append(f"Not evaluated: there is no evaluation.json, so no table and no frontier; {remedy}.")
-        return None
+        return nothing
     try:
         found: dict[str, Any] = json.loads(directory.evaluation.read_text(encoding="utf-8"))
         rows = [row for row in found["agents"] if _whole(row)]
         if len(rows) < len(found["agents"]):
             notices.append(f"{len(found['agents']) - len(rows)} rows of evaluation.json are damaged; {remedy} anew.")
         facts = {"task": str(found["task"]), "recipe": str(found["recipe"]), "steps": int(found["steps"])}
-        return aggregate(facts | {"episodes": max(1, int(found["episodes"])), "agents": rows})
+        return facts | {"episodes": max(1, int(found["episodes"])), "agents": rows}
     except (KeyError, TypeError, ValueError) as error:
         notices.append(f"evaluation.json is damaged ({error!r}), so no table and no frontier; {remedy} anew.")
-        return None
+        return nothing
 
 
 def _whole(row: Any) -> bool:

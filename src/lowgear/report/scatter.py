@@ -3,8 +3,6 @@
 Return is scaled as in the paper where it can be, cost so that the large gear alone is 1.
 """
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +18,7 @@ from lowgear.report.runs import RunData
 from lowgear.report.selection import Selected
 from lowgear.report.settings import best, cheapest
 from lowgear.report.style import variant_style
-from lowgear.report.text import number, percent
+from lowgear.report.text import csv_text, number, percent
 
 SEED = 1_000  # starts that `lowgear evaluate` has not used by default
 BINS = 36
@@ -112,14 +110,12 @@ def _series(one: ControllerEpisodes, heights: DoubleArray, bins: tuple[Numbers, 
 
 def episodes_csv(played: Sequence[tuple[RunData, ControllerEpisodes]]) -> str:
     """Every episode."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["run", "task", "agent", "variant", "cost_coefficient", "episode", "return", "cost_of_large"])
+    lines: list[list[object]] = []
     for run, one in played:
         about = [run.name, run.task.name, one.selected.agent, one.variant, one.selected.coefficient]
         for place, (total, cost) in enumerate(zip(one.returns, one.costs, strict=True)):
-            writer.writerow([*about, place, f"{total:.6g}", f"{cost:.6g}"])
-    return buffer.getvalue()
+            lines.append([*about, place, f"{total:.6g}", f"{cost:.6g}"])
+    return csv_text("run,task,agent,variant,cost_coefficient,episode,return,cost_of_large", lines)
 
 
 def _counts(values: DoubleArray, edges: Numbers) -> Numbers:

@@ -28,13 +28,12 @@ class Sweep:
 
 def against_coefficient(run: RunData) -> list[Sweep]:
     """Each variant that pays, where it was evaluated or trained at two coefficients or more."""
-    lines = run.evaluation.lines() if run.evaluation else []
     found = []
-    for line in lines:
+    for line in run.evaluation.lines():
         own = [s for s in line if s.coefficient > 0 and pays(s.variant)]
         if len(own) > 1:
             xs = tuple(s.coefficient for s in own)
-            found.append(Sweep(own[0].label, own[0].variant, run.score_kind, xs, tuple(own)))
+            found.append(Sweep(own[0].label, own[0].variant, run.evaluation.kind, xs, tuple(own)))
     return found
 
 
@@ -48,7 +47,7 @@ def against_period(runs: Sequence[RunData]) -> list[Sweep]:
             own = [s for s in run.settings if s.variant == "asymmetric"]
             if run.task.name == task and len(run.config.recipe.periods) == 1 and own:
                 points[float(run.config.recipe.periods[0])] = best(own)
-                kind = run.score_kind
+                kind = run.evaluation.kind
         if len(points) > 1:
             xs = tuple(sorted(points))
             found.append(Sweep(task, "asymmetric", kind, xs, tuple(points[x] for x in xs)))
@@ -60,7 +59,7 @@ def describe_coefficients(run: RunData) -> Figure | None:
     sweeps = against_coefficient(run)
     if not sweeps:
         return None
-    facts = f"{run.config.recipe.name} recipe, {run.steps:,} steps"
+    facts = f"{run.config.recipe.name} recipe, {run.evaluation.steps:,} steps"
     title, hint = "What the cost coefficient does", "A higher λ makes the large gear dearer to the master."
     charts = _charts(sweeps, "cost coefficient λ, log scale", "λ {}")
     return Figure("coefficients", run.task.name, facts, NOTE, charts, SIZE, title, hint, legend=len(sweeps) > 1)

@@ -1,7 +1,5 @@
 """Scores and costs in words and rows, ours beside the paper's: for the page, as Markdown and as CSV."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +9,7 @@ from lowgear.report.paper import Printed, printed
 from lowgear.report.runs import RunData
 from lowgear.report.settings import Setting, named
 from lowgear.report.style import pays, variant_style
-from lowgear.report.text import MINUS, MISSING, number, percent, score, score_pair, short, steps
+from lowgear.report.text import MINUS, MISSING, csv_text, number, percent, score, score_pair, short, steps
 
 Json = dict[str, Any]
 COMPARED = ("task", "small-only", "large-only", "asymmetric", "large gear", "FLOPs saved")
@@ -49,7 +47,7 @@ def summary_rows(run: RunData) -> list[SummaryRow]:
 
 def markdown(run: RunData) -> str:
     """The summary as Markdown."""
-    kind = run.score_kind
+    kind = run.evaluation.kind
     columns = f"{kind} (mean ± sd)|paper's {kind}|large gear|paper's|FLOPs saved|paper's|seeds".split("|")
     heads = ["", "λ", *columns]
     lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
@@ -59,22 +57,24 @@ def markdown(run: RunData) -> str:
         numbers = [text for pair in row.cells("return") for text in pair]
         cells = [name, at, *numbers, str(row.setting.score.seeds)]
         lines.append(f"| {' | '.join(cells)} |".replace(MINUS, "-"))
-    return f"### {run.task.name}, {run.config.recipe.name} recipe, {run.steps:,} steps\n\n" + "\n".join(lines) + "\n"
+    return (
+        f"### {run.task.name}, {run.config.recipe.name} recipe, {run.evaluation.steps:,} steps\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
 
 
 def settings_csv(runs: Sequence[RunData]) -> str:
     """Every setting of every run."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS.split(","))
+    lines: list[list[object]] = []
     for run in runs:
         for s in run.settings:
             paper = printed(run.task, s.variant)
-            about = [run.name, run.task.name, run.config.recipe.name, run.steps, s.variant, s.coefficient]
+            about = [run.name, run.task.name, run.config.recipe.name, run.evaluation.steps, s.variant, s.coefficient]
             ours = [s.score.seeds, s.score.mean, s.score.std, s.score.best, s.score.iqm, s.score.low, s.score.high]
             theirs = [paper.score[0] if paper.score else None, paper.large_share, paper.saved]
-            writer.writerow([*about, *ours, s.large_share, s.period, s.flops, s.saved, *theirs])
-    return buffer.getvalue()
+            lines.append([*about, *ours, s.large_share, s.period, s.flops, s.saved, *theirs])
+    return csv_text(CSV_COLUMNS, lines)
 
 
 def tiles(run: RunData) -> Json | None:
@@ -82,7 +82,7 @@ def tiles(run: RunData) -> Json | None:
     found = [row for row in summary_rows(run) if row.setting.variant == "asymmetric"]
     if not found:
         return None
-    row, kind = found[-1], run.score_kind
+    row, kind = found[-1], run.evaluation.kind
     ours, paper = row.setting, row.paper
     large = next((s.score.mean for s in run.settings if s.variant == "large-only"), 0.0)
     second = ["best seed", score(kind, ours.score.best), kind]
@@ -107,7 +107,7 @@ def summary(run: RunData) -> Json:
     rows = summary_rows(run)
     published = any(row.paper.score for row in rows)
     title = "Ours beside the paper's" if published or not rows else "Scores and costs"
-    if not rows or run.evaluation is None:
+    if not rows:
         return {"title": title, "none": "No table: the run has no finite evaluation."}
     hint = f"{run.evaluation.episodes} episodes for each agent; mean and standard deviation over seeds."
     if published:
@@ -118,7 +118,7 @@ def summary(run: RunData) -> Json:
         "title": title,
         "hint": hint,
         "caption": f"Scores and costs on {run.task.name}",
-        "heads": ["controller", f"{run.score_kind}, mean ± sd", "large gear", "FLOPs saved", "seeds", "steps"],
+        "heads": ["controller", f"{run.evaluation.kind}, mean ± sd", "large gear", "FLOPs saved", "seeds", "steps"],
         "rows": [_summary_row(run, row, published) for row in rows],
     }
 
@@ -136,7 +136,7 @@ def comparison(runs: Sequence[RunData]) -> Json:
 
 def card(run: RunData, setting: Setting) -> Json:
     """Everything about one setting."""
-    kind, found = run.score_kind, setting.score
+    kind, found = run.evaluation.kind, setting.score
     low, high = score(kind, setting.mean_low), score(kind, setting.mean_high)
     facts = {
         f"{kind}, mean ± sd": score_pair(kind, found.mean, found.std),
@@ -153,9 +153,9 @@ def card(run: RunData, setting: Setting) -> Json:
 
 def _summary_row(run: RunData, row: SummaryRow, published: bool) -> Json:
     setting, known = row.setting, row.paper.score is not None
-    cells = [[ours, _papers(theirs) if published else None] for ours, theirs in row.cells(run.score_kind)]
+    cells = [[ours, _papers(theirs) if published else None] for ours, theirs in row.cells(run.evaluation.kind)]
     cells.append([str(setting.score.seeds), "paper 5" if known else None])
-    cells.append([steps(run.steps), f"paper {steps(run.task.steps)}" if known else None])
+    cells.append([steps(run.evaluation.steps), f"paper {steps(run.task.steps)}" if known else None])
     at = f"λ {short(setting.coefficient)}" if pays(setting.variant) else ""
     note = ", ".join(filter(None, [at, row.note]))
     colour = variant_style(setting.variant).colour
@@ -167,7 +167,7 @@ def _comparison_row(run: RunData, place: int) -> Json:
     last = {row.setting.variant: row for row in summary_rows(run)}
     if not last:
         return about | {"none": "not evaluated"}
-    cells = {variant: row.cells(run.score_kind) for variant, row in last.items()}
+    cells = {variant: row.cells(run.evaluation.kind) for variant, row in last.items()}
     nothing = [(MISSING, MISSING)] * 3
     pairs = [cells.get(variant, nothing)[0] for variant in COMPARED[1:4]] + cells.get("asymmetric", nothing)[1:]
     return about | {"cells": [[ours, _papers(theirs)] for ours, theirs in pairs]}

@@ -1,5 +1,9 @@
 """How the report writes numbers: in tables, beside points and along axes; minus is a minus, not a hyphen."""
 
+import csv
+import io
+from collections.abc import Iterable
+
 MISSING = "–"
 MINUS = "−"
 
@@ -53,6 +57,13 @@ def tick(value: float, kind: str) -> str:
 def count(items: int, name: str) -> str:
     """For example 2 seeds."""
     return f"{items:,} {name}" + ("" if items == 1 else "s")
+
+
+def csv_text(columns: str, lines: Iterable[Iterable[object]]) -> str:
+    """A table as CSV, under names with commas between them; None is empty."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([columns.split(","), *lines])
+    return buffer.getvalue()
 
 
 def _digits(value: float) -> int:

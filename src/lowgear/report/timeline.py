@@ -7,7 +7,7 @@ of the page's player.
 import numpy as np
 
 from lowgear.policy.arrays import IntArray
-from lowgear.report.figure import Axis, Bar, Chart, Figure, Series, Still
+from lowgear.report.figure import MARGIN, Axis, Bar, Chart, Figure, Series, Still
 from lowgear.report.playback import Playback, stills
 from lowgear.report.style import GREY, Style, gear_name, gear_style
 from lowgear.report.text import percent
@@ -37,7 +37,7 @@ def describe(whole: Playback) -> Figure:
         facts=f"{who}, seed {header.seed}: return {whole.episode.total:,.1f}",
         note=_note(whole, steps),
         charts=charts,
-        size=(WIDTH, film + sum(chart.inches for chart in charts) + 1.25),
+        size=(WIDTH, film + sum(chart.inches for chart in charts) + MARGIN),
         stacked=True,
         stills=shown,
     )

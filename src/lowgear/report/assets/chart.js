@@ -70,7 +70,7 @@ function drawChart(chart, width, { height = 320, select }, tip) {
   plot.root = svg("svg", {
     height,
     viewBox: `0 0 ${width} ${height}`,
-    role: named ? "group" : "img",
+    role: chart.series.some((series) => series.keys) ? "group" : "img",
     "aria-label": `${chart.y.label} against ${chart.x.label}`,
   });
   drawAxes(plot, chart, width, height);
@@ -116,9 +116,9 @@ function drawSeries({ root, box, x, y }, series) {
     root.append(svg("path", { d: `${pathOf(around)}Z`, fill: colour, opacity: 0.14 }));
   } else if (low) {
     const bars = series.x.map((at, i) => `M${x(at)} ${y(low[i])}V${y(high[i])}`);
-    const left = (at, error) => Math.max(box.left, x(Math.max(at - error, Number.MIN_VALUE)));
+    const within = (at) => Math.min(box.right, Math.max(box.left, x(Math.max(at, Number.MIN_VALUE))));
     const across = (series.x_error ?? []).map(
-      (error, i) => `M${left(series.x[i], error)} ${y(series.y[i])}H${x(series.x[i] + error)}`,
+      (error, i) => `M${within(series.x[i] - error)} ${y(series.y[i])}H${within(series.x[i] + error)}`,
     );
     root.append(svg("path", { d: [...bars, ...across].join(""), stroke: colour, opacity: 0.7 * (series.opacity ?? 1) }));
   }

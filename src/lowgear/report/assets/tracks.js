@@ -64,9 +64,10 @@ function lineShapes(chart, height) {
   };
   const path = (series, d, look) => svg("path", { d, stroke: themed(series.style[0]), ...look });
   const solid = { "stroke-width": 1.9, "stroke-linecap": "round", "stroke-linejoin": "round" };
+  const spans = (series) => (series.spans ?? [[0]]).map((span) => line(series, ...span)).join("");
   return [
     svg("path", { d: `M0 ${y(0)}H${chart.x.high}`, stroke: "var(--line)" }),
-    ...chart.series.map((series) => path(series, line(series, 0), { opacity: 0.45 })),
-    ...chart.series.map((series) => path(series, series.spans.map((span) => line(series, ...span)).join(""), solid)),
+    ...chart.series.map((series) => series.spans && path(series, line(series, 0), { opacity: 0.45 })),
+    ...chart.series.map((series) => path(series, spans(series), solid)),
   ];
 }
