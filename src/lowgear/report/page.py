@@ -10,7 +10,7 @@ import hashlib
 import html
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
@@ -131,6 +131,7 @@ def _play(run: RunData, selected: Selected, playback: Playback) -> Json:
     episode = playback.episode
     header, gears = episode.policy.header, len(playback.actions)
     saved = percent(header.cost.reduction(episode.flops_per_step))
+    flops = np.cumsum(np.array(header.cost.gears)[episode.gear] + header.cost.pick * episode.asked)
     facts = [
         f"Played in {playback.simulator}: return {number(episode.total, 1)}, {saved} of FLOPs saved, "
         f"seed {header.seed} (agent {selected.agent}).",
@@ -147,18 +148,19 @@ def _play(run: RunData, selected: Selected, playback: Playback) -> Json:
         "key": _setting_key(run, selected),
         "simulator": playback.simulator,
         "caption": " ".join(filter(None, facts)),
-        "gears": [
-            {"name": gear_name(gear, gears), "colour": gear_style(gear, gears).colour, "flops": header.cost.gears[gear]}
-            for gear in range(gears)
-        ],
-        "pick_flops": header.cost.pick,
+        "gears": [{"name": gear_name(g, gears), "colour": gear_style(g, gears).colour} for g in range(gears)],
         "gear": episode.gear.tolist(),
-        "picks": np.flatnonzero(episode.asked).tolist(),
-        "reward": [float(f"{value:.4g}") for value in episode.reward],
+        "reward": _short(episode.reward),
+        "total": _short(np.cumsum(episode.reward, dtype=np.float64)),
+        "saved": _short(1 - flops / (header.cost.gears[-1] * np.arange(1, episode.steps + 1))),
         "tracks": to_json(timeline.tracks(playback, timeline.legend(playback))),
         "every": playback.every,
         "frames": frame_sheet(playback),
     }
+
+
+def _short(values: Iterable[float]) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]
 
 
 def _setting_key(run: RunData, selected: Selected) -> str | None:

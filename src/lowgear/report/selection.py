@@ -11,7 +11,7 @@ from statistics import fmean
 
 from lowgear.policy.file import Policy
 from lowgear.report.runs import RunData
-from lowgear.report.settings import best, cheapest, score_of
+from lowgear.report.settings import cheapest, score_of
 
 SETTINGS_AT_MOST = 7
 UNEVALUATED = 3  # settings along the dial of a run without an evaluation
@@ -116,4 +116,4 @@ def _nearest(settings: list[float], wanted: float) -> float:
 def _wanted(run: RunData, policy: Policy) -> float:
     """The setting one would deploy: the cheapest near the best return."""
     own = [s for s in run.settings if s.variant == policy.header.variant]
-    return cheapest(own).coefficient if own and best(own) else policy.header.cost_coefficient
+    return cheapest(own).coefficient if own else policy.header.cost_coefficient

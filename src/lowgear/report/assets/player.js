@@ -45,7 +45,6 @@ function playerPanel(run, selection) {
 
 function makePlayer(play) {
   const count = play.gear.length;
-  const running = sums(play);
   const screen = play.frames ? makeScreen(play) : null;
   const now = makeReadout();
   const tracks = makeTracks(play.tracks);
@@ -54,9 +53,9 @@ function makePlayer(play) {
   const go = (wanted) => {
     step = Math.max(0, Math.min(count - 1, Math.round(wanted)));
     const gear = play.gears[play.gear[step]];
-    controls.set(step, `step ${step} of ${count}, ${gear.name}, return ${number(running.total[step])}`);
+    controls.set(step, `step ${step} of ${count}, ${gear.name}, return ${number(play.total[step])}`);
     tracks.move(step);
-    now.set(play, running, step, gear);
+    now.set(play, step, gear);
     screen?.show(step, gear);
   };
   const clock = makeClock(count, controls, () => step, go);
@@ -136,15 +135,6 @@ function captionOf(play) {
   return el("p", { class: "keys" }, keys, play.caption);
 }
 
-// Return and FLOPs after each step.
-function sums(play) {
-  const picks = new Set(play.picks);
-  let [gained, spent] = [0, 0];
-  const total = play.reward.map((reward) => (gained += reward));
-  const flops = play.gear.map((gear, step) => (spent += play.gears[gear].flops + (picks.has(step) ? play.pick_flops : 0)));
-  return { total, flops };
-}
-
 function makeScreen(play) {
   const { width, height, columns, data, count } = play.frames;
   const about = { role: "img", "aria-label": "The simulation at this step" };
@@ -173,14 +163,13 @@ function makeScreen(play) {
 function makeReadout() {
   const cells = ["step", "gear", "reward", "return so far", "FLOPs saved"].map((name) => [name, el("dd", {}, "")]);
   const rows = cells.map(([name, cell]) => el("div", {}, el("dt", {}, name), cell));
-  const set = (play, running, step, gear) => {
-    const large = play.gears[play.gears.length - 1].flops;
+  const set = (play, step, gear) => {
     const values = [
       `${step} of ${play.gear.length}`,
       gear.name.replace(" gear", ""),
       number(play.reward[step], 2),
-      number(running.total[step], 1),
-      percent(1 - running.flops[step] / (large * (step + 1))),
+      number(play.total[step], 1),
+      percent(play.saved[step]),
     ];
     cells.forEach(([, cell], i) => (cell.textContent = values[i]));
   };
