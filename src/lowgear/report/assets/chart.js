@@ -7,8 +7,10 @@ const FORMATS = {
 };
 const format = (axis, value) => FORMATS[axis.format ?? "number"](value);
 // A value under the pointer has more digits than a tick.
-const say = (axis, value) =>
-  axis.format === "percent" ? percent(value) : axis.format === "steps" ? steps(value) : axis.log ? short(value) : number(value);
+function say(axis, value) {
+  if (axis.format === "percent") return percent(value);
+  return axis.format === "steps" ? steps(value) : axis.log ? short(value) : number(value);
+}
 
 function linearTicks(low, high, count) {
   const raw = (high - low) / Math.max(count, 1);
@@ -58,13 +60,15 @@ function showTip(tip, host, px, py, lines) {
   tip.hidden = !lines;
   if (!lines) return;
   tip.replaceChildren(...lines.map((line, i) => el("div", {}, i ? line : el("b", {}, line))));
-  tip.style.left = `${Math.min(Math.max(px - tip.offsetWidth / 2, 0), Math.max(host.clientWidth - tip.offsetWidth, 0))}px`;
-  tip.style.top = `${py - tip.offsetHeight - 14 < -40 ? py + 16 : py - tip.offsetHeight - 14}px`;
+  const rightmost = Math.max(host.clientWidth - tip.offsetWidth, 0),
+    above = py - tip.offsetHeight - 14;
+  tip.style.left = `${Math.min(Math.max(px - tip.offsetWidth / 2, 0), rightmost)}px`;
+  tip.style.top = `${above < -40 ? py + 16 : above}px`;
 }
 
 function drawChart(chart, width, { height = 320, select }, tip) {
-  const margins = Boolean(chart.bins);
-  const box = { left: 62, right: width - (margins ? 66 : 14), top: margins ? 56 : chart.top ? 44 : 12, bottom: height - 46 };
+  const [top, right] = chart.bins ? [56, 66] : [chart.top ? 44 : 12, 14];
+  const box = { left: 62, right: width - right, top, bottom: height - 46 };
   const plot = { box, x: scale(chart.x, box.left, box.right), y: scale(chart.y, box.bottom, box.top), tip, select };
   const named = chart.series.some((series) => series.hover);
   plot.root = svg("svg", {
@@ -76,7 +80,7 @@ function drawChart(chart, width, { height = 320, select }, tip) {
   drawAxes(plot, chart, width, height);
   for (const series of chart.series) drawSeries(plot, series);
   for (const series of chart.series) drawPoints(plot, series);
-  if (margins) drawHistograms(plot, chart);
+  if (chart.bins) drawHistograms(plot, chart);
   if (!named) drawCrosshair(plot, chart);
   return plot.root;
 }
@@ -99,7 +103,8 @@ function drawAxes({ root, box, x, y }, chart, width, height) {
   root.append(svg("text", { transform: up, "text-anchor": "middle" }, chart.y.label));
   if (!chart.top) return;
   const [label, factor] = chart.top;
-  root.append(svg("path", { class: "axis", d: `M${box.left} ${box.top}H${box.right}` }), text(middle, 12, "middle", label));
+  root.append(svg("path", { class: "axis", d: `M${box.left} ${box.top}H${box.right}` }));
+  root.append(text(middle, 12, "middle", label));
   for (const tick of ticksOf(chart.x, room, factor))
     root.append(text(x(tick / factor), box.top - 8, "middle", FORMATS.percent(tick)));
 }
@@ -120,7 +125,8 @@ function drawSeries({ root, box, x, y }, series) {
     const across = (series.x_error ?? []).map(
       (error, i) => `M${within(series.x[i] - error)} ${y(series.y[i])}H${within(series.x[i] + error)}`,
     );
-    root.append(svg("path", { d: [...bars, ...across].join(""), stroke: colour, opacity: 0.7 * (series.opacity ?? 1) }));
+    const opacity = 0.7 * (series.opacity ?? 1);
+    root.append(svg("path", { d: [...bars, ...across].join(""), stroke: colour, opacity }));
   }
   if (series.level) {
     const level = { d: `M${box.left} ${y(series.y[0])}H${box.right}`, stroke: colour, "stroke-dasharray": "5 3" };
@@ -139,9 +145,9 @@ function drawPoints(plot, series) {
       py = plot.y(value),
       says = series.hover?.[i],
       key = series.keys?.[i];
-    const point = markerOf(series, px, py, radius(series), series.opacity ? {} : { stroke: "var(--panel)", "stroke-width": 1.2 });
-    const reached = key || series.hollow;
-    const node = reached ? focusable(series, point, px, py, says, key) : point;
+    const edge = series.opacity ? {} : { stroke: "var(--panel)", "stroke-width": 1.2 };
+    const point = markerOf(series, px, py, radius(series), edge);
+    const node = key || series.hollow ? focusable(series, point, px, py, says, key) : point;
     if (says) {
       for (const name of ["pointerenter", "focus"]) node.addEventListener(name, () => plot.tip(px, py, says));
       for (const name of ["pointerleave", "blur"]) node.addEventListener(name, () => plot.tip());
@@ -159,10 +165,11 @@ function drawPoints(plot, series) {
 }
 
 function focusable(series, point, cx, cy, says, key) {
-  const button = key ? { role: "button", "aria-pressed": "false", "data-key": key } : { role: "img", "data-key": series.label };
+  const role = key ? { role: "button", "aria-pressed": "false" } : { role: "img" };
+  const about = { "aria-label": says.join(", "), "data-key": key ?? series.label, colour: series.style[0] };
   return svg(
     "g",
-    { class: "dot", tabindex: 0, "aria-label": says.join(", "), colour: series.style[0], ...button },
+    { class: "dot", tabindex: 0, ...role, ...about },
     svg("circle", { cx, cy, r: 14, fill: "transparent" }),
     point,
     svg("circle", { class: "halo", cx, cy, r: 11 }),
@@ -174,8 +181,8 @@ function drawHistograms({ root, box, x, y }, { series, bins }) {
   for (const one of series) {
     const look = { fill: themed(one.style[0]), opacity: one.opacity };
     one.counts[0].forEach((count, i) => {
-      const [left, right, height] = [x(bins[0][i]), x(bins[0][i + 1]), (44 * count) / most[0]];
-      if (count) root.append(svg("rect", { x: left, width: right - left - 1, y: box.top - 6 - height, height, ...look }));
+      const [left, width, height] = [x(bins[0][i]), x(bins[0][i + 1]) - x(bins[0][i]) - 1, (44 * count) / most[0]];
+      if (count) root.append(svg("rect", { x: left, width, y: box.top - 6 - height, height, ...look }));
     });
     one.counts[1].forEach((count, i) => {
       const [bottom, top, width] = [y(bins[1][i]), y(bins[1][i + 1]), (50 * count) / most[1]];

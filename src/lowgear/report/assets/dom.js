@@ -65,13 +65,15 @@ const MARKERS = {
 
 function mark(kind, x, y, r, attributes) {
   if (!MARKERS[kind]) return svg("circle", { cx: x, cy: y, r, ...attributes });
-  return svg("polygon", { points: MARKERS[kind].map(([dx, dy]) => `${x + dx * r},${y + dy * r}`).join(" "), ...attributes });
+  const points = MARKERS[kind].map(([dx, dy]) => `${x + dx * r},${y + dy * r}`).join(" ");
+  return svg("polygon", { points, ...attributes });
 }
 
 // What a series looks like: its markers, filled or hollow.
 function markerOf(series, x, y, r, edge) {
   const colour = themed(series.style[0]);
-  const inside = series.hollow ? { fill: "var(--panel)", stroke: colour, "stroke-width": 1.8 } : { fill: colour, ...edge };
+  const hollow = { fill: "var(--panel)", stroke: colour, "stroke-width": 1.8 };
+  const inside = series.hollow ? hollow : { fill: colour, ...edge };
   return mark(series.style[1], x, y, r, { ...inside, opacity: series.opacity });
 }
 

@@ -1,11 +1,12 @@
 // The episode player: frames, gears and actions of one episode, all at the same step.
 const SECONDS = 16; // the whole episode, at normal speed
 const HINT =
-  "Solid lines are the actions taken, faint ones what the other gears would have done. Ticks under the gears mark the master's picks.";
+  "Solid lines are the actions taken, faint ones what the other gears would have done. " +
+  "Ticks under the gears mark the master's picks.";
 
 function playerPanel(run, selection) {
-  const about = { title: "Watch an episode", hint: HINT };
-  if (!run.plays.length) return panel({ ...about, hint: null, none: "No episode: the run has no policy that can be played." });
+  const title = "Watch an episode";
+  if (!run.plays.length) return panel({ title, none: "No episode: the run has no policy that can be played." });
   const screen = el("div", {});
   const first = Math.max(0, run.plays.findIndex((play) => play.first));
   let player = null;
@@ -35,7 +36,7 @@ function playerPanel(run, selection) {
   load(first);
   const choices = inputs.map((input, place) => el("label", {}, input, el("span", {}, run.plays[place].choice)));
   const picker = el("fieldset", { class: "picker" }, el("legend", {}, `${run.plays[first].variant} at`), choices);
-  const node = panel(about, picker, screen);
+  const node = panel({ title, hint: HINT }, picker, screen);
   selection.watch = () => {
     node.scrollIntoView({ block: "start" });
     screen.querySelector(".play").focus({ preventScroll: true });
@@ -67,7 +68,7 @@ function makePlayer(play) {
   });
   const node = el(
     "div",
-    { class: screen ? "player" : "player blind", role: "group", "aria-label": `Episode of ${play.label}` },
+    { class: screen ? "player" : "player frameless", role: "group", "aria-label": `Episode of ${play.label}` },
     screen ? el("div", { class: "screen" }, screen.node, screen.badge, now.node) : null,
     el("div", {}, screen ? null : now.node, legend(play.tracks), tracks.node, controls.node, captionOf(play)),
   );
@@ -91,8 +92,8 @@ function makeControls(count) {
     el("select", { "aria-label": label }, options.map((one) => option(one, chosen)));
   const button = el("button", { type: "button", class: "play" }, "Play");
   const slider = el("input", { type: "range", min: 0, max: count - 1, step: 1, "aria-label": "Step of the episode" });
-  const views = [0, 300, 100].filter((steps) => steps < count).map((steps) => [steps, steps ? `${steps} steps` : "all steps"]);
-  const zoom = choice("Steps in view", views, 0);
+  const views = [0, 300, 100].filter((steps) => steps < count);
+  const zoom = choice("Steps in view", views.map((steps) => [steps, steps ? `${steps} steps` : "all steps"]), 0);
   const speed = choice("Speed", [[0.25, "¼×"], [0.5, "½×"], [1, "1×"], [2, "2×"], [4, "4×"]], 1);
   const set = (step, text) => {
     slider.value = step;
