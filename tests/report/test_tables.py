@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lowgear.report import tables
-from lowgear.report.paper import printed
+from lowgear.report.paper import published_figures
 from lowgear.report.runs import read_run
 from lowgear.report.text import number, pair, short, steps, tick
 from tests.fixtures.runs import evaluate, make_run
@@ -22,7 +22,7 @@ def test_the_table_has_ours_beside_the_papers(path: Path) -> None:
     found = {(row.setting.variant, row.note): row for row in tables.summary_rows(read_run(path))}
     best = found["asymmetric", "best score"]
     assert best.setting.score.mean == 90.5
-    assert (best.paper.score, best.paper.large_share, best.paper.saved) == ((35.5, 48.9), 0.504, 0.49)
+    assert (best.paper.score, best.paper.large_share[0], best.paper.flops_reduction) == ((35.5, 48.9), 0.504, 0.49)
     text = tables.markdown(read_run(path))
     assert "| 90.5 ± 0.7 | 35.5 ± 48.9 | 30.0% | 50.4% | 66.5% | 49.0% | 2 |" in text
     table = list(csv.DictReader(io.StringIO(tables.settings_csv([read_run(path)]))))
@@ -32,8 +32,8 @@ def test_the_table_has_ours_beside_the_papers(path: Path) -> None:
 
 
 def test_the_papers_ablations_stand_beside_ours(path: Path) -> None:
-    assert printed(read_run(path).task, "no-cost").score == (66.3, 40.6)
-    assert printed(read_run(path).task, "fixed-cost").score is None
+    assert published_figures(read_run(path).task, "no-cost").score == (66.3, 40.6)
+    assert published_figures(read_run(path).task, "fixed-cost").score is None
 
 
 def test_the_tiles_say_what_is_kept_and_what_is_saved(path: Path) -> None:

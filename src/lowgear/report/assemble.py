@@ -18,7 +18,7 @@ from lowgear.report import curves, frontier, page, profiles, scatter, sweeps, ta
 from lowgear.report.figure import Figure
 from lowgear.report.matplotlib_figure import save
 from lowgear.report.page import RunSection
-from lowgear.report.paper import printed
+from lowgear.report.paper import published_figures
 from lowgear.report.playback import FRAMES_AT_MOST, Playback, play_back, video
 from lowgear.report.runs import RunData, read_run
 from lowgear.report.scatter import ControllerEpisodes
@@ -117,7 +117,7 @@ def _figures(
     if episodes:
         found.append(scatter.describe(run, episodes))
     if run.evaluation.scores:
-        found.append(frontier.describe(run.evaluation, printed(run.task, "asymmetric")))
+        found.append(frontier.describe(run.evaluation, published_figures(run.task, "asymmetric")))
     found += [figure for figure in (sweeps.describe_coefficients(run), curves.describe(run)) if figure is not None]
     return {figure.name: figure for figure in found}
 

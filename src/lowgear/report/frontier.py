@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lowgear.config.paper import NOTHING, Figures
 from lowgear.report.figure import Axis, Chart, Figure, Series, TopAxis, axis, heights, score_axis, shared_labels
 from lowgear.report.matplotlib_figure import save
-from lowgear.report.paper import Printed
 from lowgear.report.settings import Evaluation, Setting, agent_lines, aggregate
 from lowgear.report.style import pays, variant_style
 from lowgear.report.text import count, percent, score, score_pair, short
@@ -26,7 +26,7 @@ def draw(report: dict[str, Any], directory: Path) -> list[Path]:
     return save(describe(aggregate(report)), directory)
 
 
-def describe(evaluation: Evaluation, paper: Printed | None = None) -> Figure:
+def describe(evaluation: Evaluation, paper: Figures = NOTHING) -> Figure:
     """The frontier of an evaluation, with the paper's asymmetric agents where they are known."""
     seeds, episodes = count(evaluation.seeds, "seed"), count(evaluation.episodes, "episode")
     return Figure(
@@ -34,7 +34,7 @@ def describe(evaluation: Evaluation, paper: Printed | None = None) -> Figure:
         heading=evaluation.task,
         facts=f"{evaluation.recipe} recipe, {evaluation.steps:,} steps, {seeds}, {episodes} each",
         note=_note(evaluation),
-        charts=(_chart(evaluation, paper or Printed()),),
+        charts=(_chart(evaluation, paper),),
         size=(6.5, 4.2),
         title="Return against cost: the frontier",
         hint=HINT,
@@ -46,7 +46,7 @@ def setting_name(setting: Setting) -> str:
     return f"{setting.variant}, λ {short(setting.coefficient)}" if pays(setting.variant) else setting.variant
 
 
-def _chart(evaluation: Evaluation, paper: Printed) -> Chart:
+def _chart(evaluation: Evaluation, paper: Figures) -> Chart:
     agents = [agent for setting in evaluation.settings for agent in setting.agents]
     if not agents:
         return Chart(Axis("FLOPs per step", 0, 1), Axis(evaluation.kind, 0, 1), ())
@@ -116,13 +116,13 @@ def _hover(setting: Setting, kind: str) -> tuple[str, ...]:
     )
 
 
-def _published(kind: str, paper: Printed, large: float | None) -> list[Series]:
+def _published(kind: str, paper: Figures, large: float | None) -> list[Series]:
     """The paper's asymmetric agents, where their place is known."""
-    if paper.score is None or paper.saved is None or large is None:
+    if paper.score is None or paper.flops_reduction is None or large is None:
         return []
     height, style = paper.score[0], variant_style("asymmetric")
-    says = ("Paper, asymmetric", f"{kind} {score(kind, height)}", f"{percent(paper.saved)} of FLOPs saved")
-    x = ((1 - paper.saved) * large,)
+    says = ("Paper, asymmetric", f"{kind} {score(kind, height)}", f"{percent(paper.flops_reduction)} of FLOPs saved")
+    x = ((1 - paper.flops_reduction) * large,)
     return [Series(x, (height,), style, label="paper's asymmetric", hollow=True, hover=(says,))]
 
 

@@ -1,19 +1,12 @@
 """The paper's figures for a task, and scores scaled as the paper scales them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lowgear.config.tasks import Task, paper
+from lowgear.config import paper
+from lowgear.config.paper import NOTHING, Figures
+from lowgear.config.tasks import Task
 from lowgear.policy.arrays import DoubleArray
-
-
-@dataclass(frozen=True)
-class Printed:
-    """What the paper prints for a variant of a task; None where it prints nothing."""
-
-    score: tuple[float, float] | None = None  # mean and standard deviation of five seeds
-    large_share: float | None = None
-    saved: float | None = None
 
 
 @dataclass(frozen=True)
@@ -45,18 +38,18 @@ def scaling(task: Task, large_only: float | None) -> Scaling | None:
     return Scaling(task.published.random, large, large_only is not None)
 
 
-def printed(task: Task, variant: str) -> Printed:
-    """The paper's figures for a variant of a task."""
-    published = task.published
-    if published is None:
-        return Printed()
-    ablation = paper()["ablation_table"]["rows"].get(task.name, {}).get(variant.replace("-", "_"))
-    if ablation is not None:
-        (mean, std), (share, _) = ablation
-        return Printed((mean, std), share / 100)
-    known = {
-        "small-only": Printed(published.small_only, 0.0),
-        "large-only": Printed(published.large_only, 1.0, 0.0),
-        "asymmetric": Printed(published.asymmetric, published.large_share[0], published.flops_reduction),
-    }
-    return known.get(variant, Printed())
+def published_figures(task: Task, variant: str) -> Figures:
+    """The paper's for a variant of a task, with the shares of agents that have one gear."""
+    if task.published is None:
+        return NOTHING
+    found = paper.variant(task.name, variant)
+    if variant == "small-only":
+        return replace(found, large_share=(0.0, 0.0))
+    if variant == "large-only":
+        return replace(found, large_share=(1.0, 0.0), flops_reduction=0.0)
+    return found
+
+
+def mean(pair: tuple[float, float] | None) -> float | None:
+    """Of a mean and its deviation."""
+    return None if pair is None else pair[0]

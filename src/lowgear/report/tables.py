@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lowgear.config.paper import Figures
 from lowgear.report.frontier import setting_name
-from lowgear.report.paper import Printed, printed
+from lowgear.report.paper import mean, published_figures
 from lowgear.report.runs import RunData
 from lowgear.report.settings import Setting, named
 from lowgear.report.style import pays, variant_style
@@ -25,7 +26,7 @@ class SummaryRow:
 
     note: str  # which setting of the variant this is
     setting: Setting
-    paper: Printed
+    paper: Figures
 
     def cells(self, kind: str) -> list[tuple[str, str]]:
         """Score, share of the large gear and FLOPs saved: ours and the paper's."""
@@ -35,14 +36,16 @@ class SummaryRow:
                 score_pair(kind, ours.score.mean, ours.score.std),
                 score_pair(kind, *paper.score) if paper.score else MISSING,
             ),
-            (percent(ours.large_share), percent(paper.large_share)),
-            (percent(ours.saved), percent(paper.saved)),
+            (percent(ours.large_share), percent(mean(paper.large_share))),
+            (percent(ours.saved), percent(paper.flops_reduction)),
         ]
 
 
 def summary_rows(run: RunData) -> list[SummaryRow]:
     """The summary of a run; empty where it was not evaluated."""
-    return [SummaryRow(note, setting, printed(run.task, setting.variant)) for note, setting in named(run.settings)]
+    return [
+        SummaryRow(note, setting, published_figures(run.task, setting.variant)) for note, setting in named(run.settings)
+    ]
 
 
 def markdown(run: RunData) -> str:
@@ -69,10 +72,10 @@ def settings_csv(runs: Sequence[RunData]) -> str:
     lines: list[list[object]] = []
     for run in runs:
         for s in run.settings:
-            paper = printed(run.task, s.variant)
+            paper = published_figures(run.task, s.variant)
             about = [run.name, run.task.name, run.config.recipe.name, run.evaluation.steps, s.variant, s.coefficient]
             ours = [s.score.seeds, s.score.mean, s.score.std, s.score.best, s.score.iqm, s.score.low, s.score.high]
-            theirs = [paper.score[0] if paper.score else None, paper.large_share, paper.saved]
+            theirs = [mean(paper.score), mean(paper.large_share), paper.flops_reduction]
             lines.append([*about, *ours, s.large_share, s.period, s.flops, s.saved, *theirs])
     return csv_text(CSV_COLUMNS, lines)
 
@@ -89,8 +92,8 @@ def tiles(run: RunData) -> Json | None:
     if large > 0:
         second = ["of large-only's return", percent(ours.score.mean / large), f"large-only: {score(kind, large)}"]
     spread = f"paper {score(kind, paper.score[0])}" if paper.score else f"± {score(kind, ours.score.std)}"
-    saved = "against the large gear" if paper.saved is None else f"paper {percent(paper.saved)}"
-    share = "" if paper.large_share is None else f"paper {percent(paper.large_share)}"
+    saved = "against the large gear" if paper.flops_reduction is None else f"paper {percent(paper.flops_reduction)}"
+    share = "" if paper.large_share is None else f"paper {percent(mean(paper.large_share))}"
     return {
         "lead": f"Asymmetric agents at λ {short(ours.coefficient)}" + (f" ({row.note})" if row.note else ""),
         "cells": [
