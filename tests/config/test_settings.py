@@ -1,0 +1,85 @@
+"""Settings of a recipe as people write them: every field can be set, and what is wrong is named."""
+
+from dataclasses import asdict, fields
+
+import pytest
+
+from lowgear import LowgearError
+from lowgear.config.recipes import MODERN, PAPER, Recipe
+from lowgear.config.run import resolve
+from lowgear.config.settings import checked, from_assignments, from_file
+from lowgear.config.tasks import find
+
+
+def written(value) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+@pytest.mark.parametrize("recipe", [PAPER, MODERN], ids=lambda recipe: recipe.name)
+def test_every_field_can_be_set_to_what_a_recipe_has(recipe: Recipe) -> None:
+    known = {name: value for name, value in asdict(recipe).items() if name != "name"}
+    assert from_assignments([f"{name}={written(value)}" for name, value in known.items()]) == known
+
+
+def test_a_number_is_whole_where_the_field_is_and_one_of_a_list_is_a_list() -> None:
+    found = from_assignments(["learning-rate=1", "periods=5", "critic_units=none", "dial=no"])
+    assert found == {"learning_rate": 1.0, "periods": (5,), "critic_units": None, "dial": False}
+    assert type(found["learning_rate"]) is float
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("batch", "write NAME=VALUE"),
+        ("bach=3", "did you mean batch"),
+        ("zzz=3", "lowgear recipes show"),
+        ("name=x", "no such setting"),
+        ("batch=1.5", "batch = 1.5: write a whole number"),
+        ("batch=many", "write a whole number"),
+        ("dial=3", "write true or false"),
+        ("periods=2,x", "numbers with commas"),
+        ("learning_rate=true", "write a number"),
+    ],
+)
+def test_a_bad_assignment_is_named_with_the_remedy(assignment: str, message: str) -> None:
+    with pytest.raises(LowgearError, match=message):
+        from_assignments([assignment])
+
+
+def test_a_setting_twice_is_an_error() -> None:
+    with pytest.raises(LowgearError, match="batch is there twice"):
+        from_assignments(["batch=1", "batch=2"])
+
+
+def test_a_toml_file_of_settings(tmp_path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text('batch = 128\nperiods = [2, 5]\nactor_activation = "relu"\n')
+    assert from_file(path) == {"batch": 128, "periods": (2, 5), "actor_activation": "relu"}
+    path.write_text("bach = 1\n")
+    with pytest.raises(LowgearError, match=r"my.toml: bach.*did you mean batch"):
+        from_file(path)
+    path.write_text("batch = \n")
+    with pytest.raises(LowgearError, match="not a TOML file"):
+        from_file(path)
+    with pytest.raises(LowgearError, match="no such file"):
+        from_file(tmp_path / "none.toml")
+
+
+def test_settings_reach_the_run_and_values_that_make_no_sense_do_not() -> None:
+    config = resolve(find("cartpole-swingup"), overrides=from_assignments(["actor_every=4", "batch=64"]))
+    assert (config.recipe.actor_every, config.recipe.batch) == (4, 64)
+    for assignment, message in (
+        ("actor_every=3", "chunks have 64"),
+        ("learning_rate=0", "above 0"),
+        ("critic_activation=gelu", "write tanh or relu"),
+        ("batch=0", "write 1 or more"),
+    ):
+        with pytest.raises(LowgearError, match=message):
+            resolve(find("cartpole-swingup"), overrides=from_assignments([assignment]))
+
+
+def test_every_setting_says_what_it_is() -> None:
+    assert all(field.metadata["doc"] for field in fields(Recipe) if field.name != "name")
+    assert checked({}) == {}
