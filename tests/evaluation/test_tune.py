@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 
 from lowgear.evaluation.tune import BATCH, SETTINGS, Demand, Search
-from lowgear.policy.controller import take
 from lowgear.policy.dial import Dial
-from lowgear.policy.file import Policy
-from tests.policy.test_controller import HEADER, random_weights
+from tests.fixtures.weights import HEADER, random_policy
 
 DIAL = Dial(0.001, 1.0)
-LARGE = HEADER.prices.gears[-1]
+LARGE = HEADER.cost.gears[-1]
 
 
 def controller():
-    header = replace(HEADER, dial=DIAL, cost_coefficient=DIAL.middle, forced_gear=None)
-    return Policy(header, take(random_weights(header=header), 0))
+    return random_policy(replace(HEADER, dial=DIAL, cost_coefficient=DIAL.middle))
 
 
 def run(demand, returns, flops, episodes=64, noise=0.0, paired_noise=0.0, seed=0):
