@@ -105,9 +105,7 @@ def test_one_episode_has_no_interval():
 def test_boltzmann_mixes_where_greedy_stays():
     env, header = Counting([400]), replace(HEADER, master_units=4)
     policy = Policy(header, random_weights(1, 0, header))
-    greedy, mixed = (
-        summarise(play([policy], env, 3, master, 0), 0, header.cost) for master in ("greedy", "boltzmann")
-    )
+    greedy, mixed = (summarise(play([policy], env, 3, master, 0), 0, header.cost) for master in ("greedy", "boltzmann"))
     assert greedy["large_share"] != mixed["large_share"]
     assert 0.02 < mixed["large_share"] < 0.98
 

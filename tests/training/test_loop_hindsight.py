@@ -20,12 +20,12 @@ from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
 from lowgear.envs import make_env
-from lowgear.evaluation.evaluate import of_policies, play
+from lowgear.evaluation.evaluate import play
 from lowgear.policy.file import load
 from lowgear.training.loop import Training
-from tests.envs.test_end_on_success import drive
+from lowgear.training.parallel import ParallelLearner
 from tests.fixtures.probes import Meadow
-from tests.training.test_loop import SMALL, StopAt, policy_bytes, without_speed
+from tests.fixtures.training import SMALL, StopAt, policy_bytes, without_speed
 
 QUICK = {
     "gears": (8, 32),
@@ -41,8 +41,7 @@ QUICK = {
 
 
 def success(agent: lowgear.Agent, ends: bool) -> float:
-    players = of_policies([agent.policy], "greedy")
-    return play(players, envs.wrap(Meadow, 20, end_on_success=ends), episodes=100, seed=0).success.mean()
+    return play([agent.policy], envs.wrap(Meadow, 20, end_on_success=ends), 100, "greedy", 0).success.mean()
 
 
 def test_hindsight_finds_what_chance_never_does() -> None:
@@ -106,17 +105,38 @@ def test_a_broken_run_ends_as_an_unbroken_one(tmp_path) -> None:
     assert {line["success_rate"] for line in scored if line["kind"] == "evaluation"} <= {0.0, 1.0}
 
 
-@pytest.mark.parametrize("env", [lambda: Meadow(), Meadow()], ids=["a function", "an environment"])
+class Content(Meadow):
+    """Succeeds at every step."""
+
+    resets = 0
+
+    def reset(self, *, seed=None, options=None):
+        Content.resets += 1
+        return super().reset(seed=seed, options=options)
+
+    def compute_reward(self, achieved, desired, info):  # noqa: ARG002
+        return np.zeros(np.shape(achieved)[:-1], np.float32)
+
+
+@pytest.mark.parametrize("env", [lambda: Content(), Content()], ids=["a function", "an environment"])
 @pytest.mark.parametrize(
     ("recipe", "told", "ends"), [("paper", None, True), ("modern", None, False), ("modern", True, True)]
 )
-def test_an_agents_episodes_end_as_its_learners_are_told(env, recipe, told, ends) -> None:
-    settings = {} if told is None else {"end_on_success": told}
+def test_an_agents_episodes_end_as_its_learners_are_told(monkeypatch, env, recipe, told, ends) -> None:
+    methods = []
+
+    def spy(method, *rest, **options):
+        methods.append(method)
+        return ParallelLearner(method, *rest, **options)
+
+    monkeypatch.setattr("lowgear.training.loop.ParallelLearner", spy)
+    settings = {"random_steps": 10_000} | ({} if told is None else {"end_on_success": told})  # nothing is learned
     agent = lowgear.Agent(env, gears=(2, 4), cost_coefficient=0.001, recipe=recipe, **settings)
-    assert agent._config(64).recipe.end_on_success == ends
-    _, found = drive(agent._env, 20, 19)
-    assert any(step.success.any() for step in found)
-    assert any(step.terminated.any() for step in found) == ends
+    Content.resets = 0
+    agent.learn(64)
+    assert [method.goals.ends for method in methods] == [ends]
+    assert (Content.resets >= 64) == ends  # an episode for each step, or for each 20
+    assert ends or Content.resets < 6
 
 
 def test_a_vector_that_can_not_end_on_success_is_refused_with_the_papers_recipe() -> None:
@@ -155,7 +175,7 @@ ONE_BY_ONE = """
 import numpy as np
 import lowgear
 from tests.fixtures.probes import Meadow
-from tests.training.test_loop import SMALL
+from tests.fixtures.training import SMALL
 
 class Single(Meadow):
     def compute_reward(self, achieved, desired, info):
