@@ -38,9 +38,10 @@ bench-peers: .venv-peers/installed  ## the work of one asymmetric agent by Stabl
 	.venv-peers/bin/python benchmarks/peers.py --gears 8,64
 	.venv-peers/bin/python benchmarks/peers.py --gears 64,256
 
-check: install  ## format, lint, types, tests
+check: install  ## format, lint, imports, types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 

@@ -9,13 +9,12 @@ lower one, beyond the intervals of both. Returns are those of gears that were tr
 
 import json
 import time
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from unittest import mock
 
 import click
-import jax
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -24,14 +23,13 @@ from lowgear.config import tasks
 from lowgear.config.run import resolve
 from lowgear.envs import make_env
 from lowgear.evaluation.evaluate import at_settings, play_policies, summarise
-from lowgear.learning.networks import Layer
-from lowgear.policy import controller
+from lowgear.learning.networks import Layer, init_mlp
+from lowgear.policy.controller import stack
 from lowgear.policy.file import load as load_policy
 from lowgear.policy.files import write_whole
-from lowgear.training.blueprint import weights_of
 from lowgear.training.loop import Training
-from lowgear.training.parallel import Learner
 from lowgear.training.provenance import provenance
+from lowgear.training.setup import weights_of
 
 
 @click.command()
@@ -56,7 +54,7 @@ def main(run, steps, settings, frontier, episodes, json_path):
         played = play_policies([p for _, p in numbered], partial(make_env, config), episodes, "greedy", 0)
         for place, (number, policy) in enumerate(numbered):
             line = {"setting": setting, "agent": number, "cost_coefficient": policy.header.cost_coefficient}
-            found.append(line | summarise(played, place, policy.header.prices))
+            found.append(line | summarise(played, place, policy.header.cost))
     if json_path:
         header = policies[0].header
         about = {"task": header.task, "gears_steps": header.steps, "steps": steps, "episodes": episodes}
@@ -79,20 +77,45 @@ def config_of(policies, steps, overrides):
     )
 
 
+@dataclass(frozen=True)
+class Frozen:
+    """A gear that acts and does not learn, as a `GearLearner`; its weights are put into its state afterwards."""
+
+    gear: int
+    sizes: tuple[int, ...]
+    batch = noise_dim = 1
+
+    @property
+    def gears(self):
+        return (self.gear,)
+
+    def init(self, key):
+        return init_mlp(key, self.sizes)
+
+    def update(self, state, batch, noise, agent):  # noqa: ARG002
+        return state, {}
+
+    def actors(self, state):
+        return (state,)
+
+    def flops(self):
+        return 0
+
+
+def frozen_gears(config, spec, goals):  # noqa: ARG001
+    sizes = [(spec.obs_dim, units, units, 2 * spec.act_dim) for units in config.gears]
+    return tuple(Frozen(gear, size) for gear, size in enumerate(sizes))
+
+
 def trained(policies, steps, overrides):
     """The policies with masters of their own."""
     config = config_of(policies, steps, overrides)
-    only_masters = partial(Learner, cores=1)
-    with mock.patch(
-        "lowgear.training.loop.Learner", lambda *a, **named: only_masters(*a, **named | {"which": [len(config.gears)]})
-    ):
-        training = Training(config, make_env(config, config.environments), None)
-    weights = controller.stack([policy.weights._replace(tariff=None) for policy in policies])
-    (learners,) = training.learner.learners
-    for gear, layers in enumerate(weights.gears):
-        actor = tuple(Layer(*map(jax.numpy.asarray, layer)) for layer in layers)
-        learners[gear] = learners[gear]._replace(params=learners[gear].params._replace(actor=actor))
-    training.weights = weights_of(training.learner, training.tariff)
+    training = Training(config, make_env(config, config.environments), None, make_learners=frozen_gears)
+    gears = stack([policy.weights._replace(tariff=None) for policy in policies]).gears
+    states = training.learner.states()
+    frozen = tuple(tuple(Layer(*layer) for layer in layers) for layers in gears)
+    training.learner.restore(states._replace(learners=(*frozen, states.learners[-1])), 0)
+    training.collector.weights = weights_of(training.learner, training.tariff)
     training.run()
     training.close()
     return [training.policy(agent) for agent in range(len(policies))]

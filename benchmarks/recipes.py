@@ -66,8 +66,7 @@ def main(
         numbered = list(enumerate(policies))
         if cost_coefficients:
             numbered = at_settings(policies, lists.numbers("--cost-coefficients", cost_coefficients))
-        master = "boltzmann" if config.boltzmann else "greedy"
-        played = play_policies([p for _, p in numbered], partial(make_env, config), episodes, master, 0)
+        played = play_policies([p for _, p in numbered], partial(make_env, config), episodes, config.master, 0)
         for place, (number, policy) in enumerate(numbered):
             agent, header = config.agents[number], policy.header
             found.append(
@@ -84,7 +83,7 @@ def main(
                     "seed": header.seed,
                     "cost_coefficient": header.cost_coefficient,
                 }
-                | summarise(played, place, header.prices)
+                | summarise(played, place, header.cost)
             )
         if json_path:
             with open(json_path, "w") as file:

@@ -5,33 +5,27 @@
 Trains the same population three ways in turn, with the same seeds and settings:
 
 apart  the product as it is: every gear has critics and targets of its own.
-large  only the largest gear has critics, and learns as ever; the smaller gears' actors climb them.
-mixed  one pair too, but the next action of each row's target, its log density and its temperature come from a gear
-       drawn at random.
+large  one pair of critics, whose targets act with the largest gear; the actors of all gears climb them.
+mixed  one pair too, but the next action of each transition's target comes from a gear drawn at random.
 
-Every way runs its learners as one job, so that times compare. Gears that share critics take one backward pass and one
-Adam update together, and all their actors' actions go through the critics in one product. Each gear still learns from
-rows of its own. Critics that are shared value their batches before each update, not before a chunk of them as the
-product does. Tasks without goals only: hindsight is left out, and so are separate buffers.
-
-Prints how fast each way trained, compiling not counted, how long an update takes alone, and returns over seeds: as the
-master drives at each coefficient, and with each agent's smallest or largest gear alone.
+The two other ways are one more `GearLearner` that trains all gears at once, on batches that they share. Prints how fast
+each way trained, compiling not counted, how long an update takes alone, and returns over seeds: as the master drives at
+each coefficient, and with each agent's smallest or largest gear alone. Separate buffers are left out.
 """
 
 import json
 import statistics
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
-from unittest import mock
 
 import click
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
+import optax
 from rich.console import Console
 from rich.table import Table
 
@@ -41,169 +35,122 @@ from lowgear.config import tasks
 from lowgear.config.run import resolve
 from lowgear.envs import make_env
 from lowgear.evaluation.evaluate import at_settings, play_policies, summarise
-from lowgear.learning import dqn, method, normalisation, replay, rng, sac
-from lowgear.learning.networks import Mlp, critic_values, sample_action
-from lowgear.learning.replay import Replay
+from lowgear.learning.networks import Mlp, critic_values, init_actor, init_critics, sample_action
+from lowgear.learning.optimiser import ADAM, adam_step
+from lowgear.learning.sac import Sac, SacSettings
 from lowgear.policy.files import write_whole
 from lowgear.training.loop import Training
-from lowgear.training.parallel import Learner
 from lowgear.training.provenance import provenance
+from lowgear.training.setup import sac_learners
 
 WAYS = ("apart", "large", "mixed")
-MIX = 16  # the purpose of the numbers that draw a target's gear, past those of lowgear.learning.rng
 WARM = 4  # chunks of updates before the clock starts: the first compiles
 
 
-class Joint(NamedTuple):
-    """What the gradient moves of gears that share critics; in this order a single gear's lie as in SacParams."""
+class Params(NamedTuple):
+    """What the gradient moves."""
 
     actors: tuple[Mlp, ...]
     critics: Mlp
-    log_alphas: tuple[jax.Array, ...]
+    log_alpha: jax.Array  # (gears,)
 
 
-class Batch(NamedTuple):
-    """What the gears of one agent learn from at once."""
-
-    steps: tuple[sac.Transitions, ...]  # each gear's own
-    normal: tuple[jax.Array, ...]  # each gear's, (2, B, act): next actions, then current ones
-    mix: jax.Array | None  # (B,) int32: the gear whose next action each row's target takes; None: the largest's
+class State(NamedTuple):
+    params: Params
+    target_critics: Mlp
+    adam: optax.OptState
 
 
-def gather(parts):
-    """The joint of several gears' SacParams: the critics are the largest gear's."""
-    return Joint(tuple(p.actor for p in parts), parts[-1].critics, tuple(p.log_alpha for p in parts))
+@dataclass(frozen=True)
+class SharedCritics:
+    """SAC for all gears with one pair of critics."""
 
+    gears: tuple[int, ...]
+    singles: tuple[Sac, ...]  # what each gear would have alone
+    mixed: bool
 
-def join(gears):
-    """One agent's gears as one state, which moves the largest gear's critics alone."""
-    shapes = [ravel_pytree(gear.params)[1] for gear in gears]
+    @property
+    def batch(self) -> int:
+        return self.singles[-1].batch
 
-    def moments(name):
-        flat = [getattr(gear.adam, name) for gear in gears]
-        return ravel_pytree(gather([shape(f) for shape, f in zip(shapes, flat, strict=True)]))[0]
+    @property
+    def noise_dim(self) -> int:
+        """A next action, an action of each gear, and a number that draws the target's gear."""
+        return (1 + len(self.gears)) * self.act_dim + 1
 
-    adam = gears[-1].adam._replace(mu=moments("mu"), nu=moments("nu"))
-    return sac.SacState(gather([gear.params for gear in gears]), gears[-1].target_critics, adam)
+    @property
+    def act_dim(self) -> int:
+        return self.singles[-1].act_dim
 
+    @property
+    def settings(self) -> SacSettings:
+        return self.singles[-1].settings
 
-def part(joint, gears):
-    """Back to states of single gears; what belongs to a smaller gear's critics stays as it was in `gears`."""
-    shape = ravel_pytree(joint.params)[1]
-    last = len(gears) - 1
-
-    def spread(whole, params, g):
-        new = params._replace(actor=whole.actors[g], log_alpha=whole.log_alphas[g])
-        return new._replace(critics=whole.critics) if g == last else new
-
-    def one(gear, g):
-        own = ravel_pytree(gear.params)[1]
-        mu, nu = (
-            ravel_pytree(spread(shape(getattr(joint.adam, name)), own(getattr(gear.adam, name)), g))[0]
-            for name in ("mu", "nu")
+    def init(self, key):
+        critic_key, *actor_keys = jax.random.split(key, len(self.gears) + 1)
+        large = self.singles[-1]
+        critics = init_critics(critic_key, large.obs_dim, large.act_dim, large.critic_units)
+        actors = tuple(
+            init_actor(actor_key, sac.obs_dim, sac.act_dim, sac.units)
+            for actor_key, sac in zip(actor_keys, self.singles, strict=True)
         )
-        target = joint.target_critics if g == last else gear.target_critics
-        return sac.SacState(spread(joint.params, gear.params, g), target, joint.adam._replace(mu=mu, nu=nu))
+        params = Params(actors, critics, jnp.zeros(len(self.gears), jnp.float32))
+        return State(params, jax.tree.map(jnp.copy, critics), ADAM.init(params))
 
-    return tuple(one(gear, g) for g, gear in enumerate(gears))
+    def update(self, state, batch, noise, agent):
+        actions, mix = jnp.split(noise, [self.batch * (self.noise_dim - 1)])
+        actions = actions.reshape(1 + len(self.gears), self.batch, self.act_dim)
+        target = self.targets(state, batch, actions[0], mix)
+        grads, metrics = jax.grad(self.losses, has_aux=True)(state.params, batch, target, actions[1:])
+        params, adam = adam_step(state.params, grads, state.adam, agent.learning_rate)
+        rate = self.settings.target_rate
+        target_critics = jax.tree.map(lambda t, p: t + rate * (p - t), state.target_critics, params.critics)
+        return State(params, target_critics, adam), metrics
 
+    def actors(self, state):
+        return state.params.actors
 
-def soft_value(fixed, target_critics, batch, settings):
-    """The value of the largest gear's next observations, (B,), under the gears that `batch.mix` names."""
-    observation, normal = batch.steps[-1].next_observation, batch.normal[-1][0]
-    candidates = range(len(fixed.actors)) if batch.mix is not None else [len(fixed.actors) - 1]
-    drawn = [sample_action(fixed.actors[g], observation, normal, settings.actor_activation) for g in candidates]
-    action, log_density = drawn[-1]
-    alpha = jnp.exp(fixed.log_alphas[-1])
-    if batch.mix is not None:
-        for g, (other, density) in enumerate(drawn[:-1]):
-            mine = batch.mix == g
-            action = jnp.where(mine[:, None], other, action)
-            log_density = jnp.where(mine, density, log_density)
-            alpha = jnp.where(mine, jnp.exp(fixed.log_alphas[g]), alpha)
-    return critic_values(target_critics, observation, action, settings.critic_style).min(axis=0) - alpha * log_density
+    def flops(self):
+        """Each gear's actor as ever, the critics' targets and fit once."""
+        large = self.singles[-1]
+        alone = replace(large, units=0).flops()
+        climb = sum(sac.flops() - replace(sac, units=0).flops() for sac in self.singles)
+        return alone + climb
 
+    def targets(self, state, batch, noise, mix):
+        params, settings = state.params, self.settings
+        last = len(self.gears) - 1
+        sampled = [
+            sample_action(actor, batch.next_observation, noise, settings.actor_activation) for actor in params.actors
+        ]
+        gear = jnp.full(self.batch, last)
+        if self.mixed:
+            gear = jnp.minimum((jax.scipy.stats.norm.cdf(mix) * len(self.gears)).astype(jnp.int32), last)
+        rows = jnp.arange(self.batch)
+        action = jnp.stack([action for action, _ in sampled])[gear, rows]
+        log_density = jnp.stack([density for _, density in sampled])[gear, rows]
+        value = critic_values(state.target_critics, batch.next_observation, action, settings.critic_style).min(axis=0)
+        target = batch.reward + batch.discount * (value - jnp.exp(params.log_alpha)[gear] * log_density)
+        return target if settings.value_bounds is None else jnp.clip(target, *settings.value_bounds)
 
-def losses(params, target_critics, batch, settings):
-    """As sac.losses, with one critics' loss, and an actor's and a temperature's for each gear."""
-    fixed, last = jax.lax.stop_gradient(params), len(params.actors) - 1
-    steps = batch.steps[-1]
-    target = steps.reward + steps.discount * soft_value(fixed, target_critics, batch, settings)
-    target = jax.lax.stop_gradient(target)
-    value = critic_values(params.critics, steps.observation, steps.action, settings.critic_style)
-    critic_loss = 0.5 * jnp.square(value - target[None]).mean(axis=1).sum()
-
-    drawn = [
-        sample_action(actor, own.observation, normal[1], settings.actor_activation)
-        for actor, own, normal in zip(params.actors, batch.steps, batch.normal, strict=True)
-    ]
-    seen = jnp.concatenate([own.observation for own in batch.steps])
-    done = jnp.concatenate([action for action, _ in drawn])
-    climbed = critic_values(fixed.critics, seen, done, settings.critic_style).min(axis=0)
-    total, metrics = critic_loss, {f"gear{last}_critic_loss": critic_loss, f"gear{last}_value": value.mean()}
-    for g, ((_, log_density), reached) in enumerate(zip(drawn, jnp.split(climbed, last + 1), strict=True)):
-        alpha = jnp.exp(fixed.log_alphas[g])
-        entropy = -jax.lax.stop_gradient(log_density).mean()
-        total = total + (alpha * log_density - reached).mean()
-        total = total + params.log_alphas[g] * (entropy - settings.target_entropy)
-        metrics |= {f"gear{g}_entropy": entropy, f"gear{g}_alpha": alpha}
-    return total, metrics
-
-
-def update(joint, batch, learning_rate, settings):
-    """One gradient step on all gears, as sac.update takes it on one."""
-    grads, metrics = jax.grad(losses, has_aux=True)(joint.params, joint.target_critics, batch, settings)
-    steps, adam = sac.ADAM.update(grads, joint.adam)
-    params = jax.tree.map(lambda p, s: p - learning_rate * s, joint.params, steps)
-    target = jax.tree.map(lambda t, p: t + settings.target_rate * (p - t), joint.target_critics, params.critics)
-    return sac.SacState(params, target, adam), metrics
+    def losses(self, params, batch, target, noise):
+        fixed, settings = jax.lax.stop_gradient(params), self.settings
+        value = critic_values(params.critics, batch.observation, batch.action, settings.critic_style)
+        critic_loss = 0.5 * jnp.square(value - target[None]).mean(axis=1).sum()
+        total, metrics = critic_loss, {"critic_loss": critic_loss, "value": value.mean()}
+        for g, actor in enumerate(params.actors):
+            action, log_density = sample_action(actor, batch.observation, noise[g], settings.actor_activation)
+            climbed = critic_values(fixed.critics, batch.observation, action, settings.critic_style).min(axis=0)
+            entropy = -jax.lax.stop_gradient(log_density).mean()
+            total = total + (jnp.exp(fixed.log_alpha[g]) * log_density - climbed).mean()
+            total = total + params.log_alpha[g] * (entropy - settings.target_entropy)
+            metrics[f"entropy{g}"] = entropy
+        return total, metrics
 
 
-def batch_of(rows, knobs, seen, draws, mix, method):
-    """One agent's gears' batches, out of its ring."""
-    steps = [replay.transitions(rows, draw.rows, knobs.discount, method.replay.columns) for draw in draws]
-    if seen is not None:
-        steps = [normalisation.see(own, seen) for own in steps]
-    normal = tuple(draw.chance.reshape(2, method.batch, method.act_dim) for draw in draws)
-    return Batch(tuple(steps), normal, mix)
-
-
-def learn(learners, ring, knobs, time, which, updates, method, seen=None, *, mixed):
-    """In place of method.learn: all learners of the agents, the gears with one pair of critics."""
-    gears, last = len(method.gears), len(method.gears) - 1
-    assert which == tuple(range(gears + 1)), "gears that share critics learn in one job"
-    assert method.goals is None
-    ring = replay.by_agent(ring, method.replay.lanes)
-
-    def agent(joint, master, rows, knobs, seen, draws, mix):
-        batch = batch_of(rows, knobs, seen, draws[:-1], mix, method)
-        joint, metrics = update(joint, batch, knobs.learning_rate, method.sac)
-        picks = method._picks(rows, knobs, seen, draws[-1], method)
-        master, found = dqn.update(master, picks, knobs.master_learning_rate, method.dqn)
-        return joint, master, metrics | {f"master_{name}": value for name, value in found.items()}
-
-    def body(states, chance):
-        joint, master, metrics = jax.vmap(agent)(*states, ring.rows, knobs, seen, *chance)
-        return (joint, master), metrics
-
-    def gear_of_row(seed, at):
-        uniform = rng.uniform(seed, rng.stream(MIX, last), at, method.batch)
-        return jnp.minimum((uniform * gears).astype(jnp.int32), last)
-
-    times = time + jnp.arange(updates)
-    agents = Replay(0, 0, None if ring.episodes is None else 0, None)
-    draws = tuple(
-        jax.vmap(jax.vmap(partial(method._draw, number, method), (0, agents, None)), (None, None, 0))(
-            knobs.seed, ring, times
-        )
-        for number in which
-    )
-    mix = jax.vmap(jax.vmap(gear_of_row, (0, None)), (None, 0))(knobs.seed, times) if mixed else None
-    states = (jax.vmap(join)(learners[:-1]), learners[-1])
-    (joint, master), metrics = jax.lax.scan(body, states, (draws, mix))
-    # With shared buffers every learner has rows to draw by now: none need stay as it was.
-    new_learners = (*jax.vmap(part)(joint, learners[:-1]), master)
-    return new_learners, jax.tree.map(lambda m: m.mean(axis=0), metrics)
+def shared_learners(config, spec, goals, *, mixed):
+    """One learner for all gears."""
+    return (SharedCritics(tuple(range(len(config.gears))), sac_learners(config, spec, goals), mixed),)
 
 
 class Clock:
@@ -230,15 +177,9 @@ class Clock:
 
 
 def training_of(config, way):
-    """A population that will train one of the ways, as one job."""
-    whole = mock.patch("lowgear.training.loop.Learner", partial(Learner, cores=1))
-    # Learner compiles the function that it finds when it is made.
-    own = mock.patch.object(method, "learn", partial(learn, mixed=way == "mixed"))
-    with whole:
-        if way == "apart":
-            return Training(config, make_env(config, config.environments), None)
-        with own:
-            return Training(config, make_env(config, config.environments), None)
+    """A population that will train one of the ways."""
+    make = sac_learners if way == "apart" else partial(shared_learners, mixed=way == "mixed")
+    return Training(config, make_env(config, config.environments), None, make_learners=make)
 
 
 def check(config, ways):
@@ -252,11 +193,6 @@ def check(config, ways):
     least = config.recipe.random_steps + (WARM + 2) * config.recipe.chunk
     if config.steps < least:
         raise LowgearError(f"--steps {config.steps}: too few to time; write {least} or more")
-    env = make_env(config, 1)
-    has_goals = env.spec.desired_goal is not None
-    env.close()
-    if has_goals:
-        raise LowgearError(f"{config.task} has goals: this trial leaves hindsight out, choose a task without")
 
 
 def scores(config, training, coefficients, episodes):
@@ -274,8 +210,8 @@ def scores(config, training, coefficients, episodes):
             for number, policy in enumerate(policies)
             if policy.header.forced_gear is None
         ]
-    master = "boltzmann" if config.boltzmann else "greedy"
-    played = play_policies([policy for _, policy, _ in named], partial(make_env, config), episodes, master, 0)
+    players = [policy for _, policy, _ in named]
+    played = play_policies(players, partial(make_env, config), episodes, config.master, 0)
     lines = []
     for place, (number, policy, name) in enumerate(named):
         header = policy.header
@@ -283,7 +219,7 @@ def scores(config, training, coefficients, episodes):
         lines.append(
             {"agent": number, "player": name, "seed": header.seed}
             | {"cost_coefficient": None if forced else header.cost_coefficient}
-            | summarise(played, place, header.prices)
+            | summarise(played, place, header.cost)
         )
     return lines
 

@@ -8,7 +8,7 @@ from lowgear import LowgearError
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings of the learners. The defaults are the paper's; see `modern` for what we change and why."""
+    """Settings of the learners. The defaults are the paper's, except `chunk`; `modern` says what we change and why."""
 
     name: str = "paper"
     learning_rate: float = 3e-4  # of every gear's actor, critics and temperature
@@ -46,7 +46,7 @@ class Recipe:
         True  # draw from softmax of the master's values when evaluating, on tasks where the paper does
     )
     environments: int = 1  # of each agent; a chunk is shared out among them
-    chunk: int = 64  # steps collected, valued, and updates made, at a time; 1 is the paper's own schedule
+    chunk: int = 64  # steps collected while as many updates are made; ours: the paper's schedule is 1
 
     @property
     def can_know_prices(self) -> bool:

@@ -2,10 +2,12 @@
 
 A score is a return, or a success rate where the task tells of success. Along the dial compute gets dearer, so score and
 FLOPs fall: the settings that meet a demand lie on one side of some point. The search brackets that point and halves the
-bracket. A setting is played a batch at a time, only until the interval of its margin over the demand is clear of zero,
-or too narrow to matter; one that keeps a score, and is to be written, plays to the last. All settings meet the same
-starts, so that margins against the agent's own best are differences of pairs, which need far fewer episodes than two
-means.
+bracket.
+
+A setting is played a batch at a time, until the interval of its margin over the demand is clear of zero or too narrow
+to matter. The setting that is chosen to keep a score plays all episodes before it is reported. All settings start from
+the same states, so that margins against the agent's own best are paired differences, which need far fewer episodes
+than two means.
 """
 
 import math

@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,6 +23,8 @@ from lowgear.training import algorithm, checkpoint
 from lowgear.training.checkpoint import Checkpoints
 from lowgear.training.collect import Collector, FinishedEpisode
 from lowgear.training.parallel import ParallelLearner
+from lowgear.training.progress import Listener as Listener
+from lowgear.training.progress import LogLine as LogLine
 from lowgear.training.setup import (
     MakeLearners,
     behaviour_of,
@@ -38,20 +39,6 @@ from lowgear.training.setup import (
 
 EVALUATION_SEED = 20_000
 MakeEnv = Callable[[int], BatchEnv]
-LogLine = dict[str, Any]
-
-
-class Listener(Protocol):
-    """Hears how a run goes: a progress display, a TensorBoard writer, a person's callback."""
-
-    def on_log(self, lines: list[LogLine]) -> None:
-        """One line for each agent: its training so far."""
-
-    def on_evaluation(self, lines: list[LogLine]) -> None:
-        """One line for each agent: how its controller scored."""
-
-    def on_steps(self, steps: int) -> bool | None:
-        """After each chunk; False ends the run early."""
 
 
 @dataclass

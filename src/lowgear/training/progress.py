@@ -2,13 +2,26 @@
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-Line = dict[str, Any]
+LogLine = dict[str, Any]  # of metrics.jsonl
 PLAIN_EVERY_S = 10.0
+
+
+class Listener(Protocol):
+    """Hears how a run goes: a progress display, a TensorBoard writer, a person's callback."""
+
+    def on_log(self, lines: list[LogLine]) -> None:
+        """One line for each agent: its training so far."""
+
+    def on_evaluation(self, lines: list[LogLine]) -> None:
+        """One line for each agent: how its controller scored."""
+
+    def on_steps(self, steps: int) -> bool | None:
+        """After each chunk; False ends the run early."""
 
 
 class Display:
@@ -31,7 +44,7 @@ class Display:
             self._task = self._bar.add_task(self._status, total=total, completed=done)
             self._bar.start()
 
-    def on_log(self, lines: list[Line]) -> None:
+    def on_log(self, lines: list[LogLine]) -> None:
         """Take up the agents' latest figures."""
         self._status = describe(lines)
         if self._bar is None and time.perf_counter() - self._shown >= PLAIN_EVERY_S:
@@ -41,7 +54,7 @@ class Display:
             left = (self._total - steps) / max(pace, 1e-9)
             self.console.print(f"{steps}/{self._total} steps, {self._status}, {left:.0f} s left", highlight=False)
 
-    def on_evaluation(self, lines: list[Line]) -> None:
+    def on_evaluation(self, lines: list[LogLine]) -> None:
         """Say how the controllers scored."""
         returns = sum(line["return_mean"] for line in lines) / len(lines)
         shares = sum(line["large_share"] for line in lines) / len(lines)
@@ -63,7 +76,7 @@ class Display:
             self._bar.stop()
 
 
-def describe(lines: list[Line]) -> str:
+def describe(lines: list[LogLine]) -> str:
     """The population in a few words."""
     returns = [line["return"] for line in lines if line["return"] is not None]
     shares = [line["large_share"] for line in lines if line["large_share"] is not None]
@@ -89,11 +102,11 @@ class TensorBoard:
 
         return find_spec("tensorboardX") is not None
 
-    def on_log(self, lines: list[Line]) -> None:
+    def on_log(self, lines: list[LogLine]) -> None:
         """Training figures."""
         self._add("train", lines)
 
-    def on_evaluation(self, lines: list[Line]) -> None:
+    def on_evaluation(self, lines: list[LogLine]) -> None:
         """Evaluation figures."""
         self._add("evaluation", lines)
 
@@ -105,7 +118,7 @@ class TensorBoard:
         for writer in self._writers:
             writer.close()
 
-    def _add(self, group: str, lines: list[Line]) -> None:
+    def _add(self, group: str, lines: list[LogLine]) -> None:
         for line in lines:
             for name, value in line.items():
                 if isinstance(value, float):
