@@ -180,14 +180,23 @@ def test_an_environment_is_asked_for_plain_numpy_arrays(population, together) ->
     assert kinds == {np.ndarray}
 
 
-def test_a_host_that_fails_is_named_without_a_traceback(caplog) -> None:
-    class Failing(Host):
-        def reward(self, achieved, desired):
-            raise LowgearError(f"walk: compute_reward raised for {np.shape(achieved)} and {np.shape(desired)}")
+class Failing(Host):
+    def __init__(self, error: Exception) -> None:
+        self.error = error
 
-    with pytest.raises(LowgearError, match="walk: compute_reward raised"):
-        learned(Failing(), 1)
+    def reward(self, achieved, desired):  # noqa: ARG002
+        raise self.error
+
+
+def test_a_host_that_fails_is_named_without_a_traceback(caplog) -> None:
+    with pytest.raises(LowgearError, match=r"^walk: compute_reward raised$"):
+        learned(Failing(LowgearError("walk: compute_reward raised")), 1)
     assert not caplog.records  # JAX logs what a callback raises, with a traceback
+
+
+def test_what_else_goes_wrong_in_the_background_is_raised_too() -> None:
+    with pytest.raises(jax.errors.JaxRuntimeError, match="no room"):
+        learned(Failing(MemoryError("no room")), 2)
 
 
 def learned(rule, cores: int):

@@ -4,11 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from lowgear import LowgearError
-from lowgear.learning.hindsight import Goals
 from lowgear.training.parallel import ParallelLearner, balanced
 from tests.fixtures.compilations import compilations
-from tests.fixtures.goals import Host
 from tests.fixtures.methods import assert_close, assert_equal
 from tests.fixtures.parallel import AGENTS, CAPACITY, CHUNK, METHOD, POPULATION, chunk, go
 
@@ -110,28 +107,6 @@ def test_rounds_and_time_are_counted(reference) -> None:
     assert learner.wait() == {}  # nothing is under way
     assert (learner.rounds, learner.time, learner.busy_seconds) == (rounds, time, busy)
     assert learner.buffer_bytes >= POPULATION * CAPACITY * METHOD.replay.columns.width * 4
-
-
-@pytest.mark.parametrize("cores", [1, 2])
-def test_what_goes_wrong_in_the_background_is_raised_by_wait_and_changes_nothing(cores: int) -> None:
-    """A host that fails when it is asked about a goal, within a job."""
-
-    class Failing(Host):
-        def reward(self, achieved, desired):  # noqa: ARG002
-            raise LowgearError("no such goal")
-
-    goals = Goals(achieved=(0, 1), desired=(1, 2), rule=Failing(), share=0.5, shift=0.0, ends=False)
-    method = METHOD._replace(goals=goals, replay=METHOD.replay._replace(track_episodes=True))
-    learner = ParallelLearner(method, AGENTS, CAPACITY, cores=cores, which=(0,))
-    try:
-        before = learner.states()
-        learner.insert(chunk(0))
-        learner.start(CHUNK)
-        with pytest.raises(LowgearError, match=r"^no such goal$"):
-            learner.wait()
-        assert_equal(learner.states(), before)
-    finally:
-        learner.close()
 
 
 @pytest.mark.parametrize("cores", [2, 5])
