@@ -103,7 +103,7 @@ def learner(known: bool) -> Dqn:
 
 
 def test_what_is_deployed_are_the_advantages_which_see_no_position() -> None:
-    known, plain = (learner(each).init(jax.random.key(0)) for each in (True, False))
+    known, plain = (jax.eval_shape(learner(each).init, jax.random.key(0)) for each in (True, False))
     dueling = known.params
     assert isinstance(dueling, Dueling)
     assert [layer.weight.shape for layer in dueling.advantage] == [(3, 5), (5, 5), (5, 3)]
@@ -117,7 +117,7 @@ def test_what_is_deployed_are_the_advantages_which_see_no_position() -> None:
 @pytest.mark.parametrize("known", [False, True], ids=["learned", "known"])
 def test_flops_are_those_of_the_products_of_an_update(known: bool) -> None:
     """Two forward passes for the target, one to fit, and its gradients: of all weights, and of all hidden inputs."""
-    state, total = learner(known).init(jax.random.key(0)), 0
+    state, total = jax.eval_shape(learner(known).init, jax.random.key(0)), 0
     networks = state.params if isinstance(state.params, Dueling) else (state.params,)
     for network in networks:
         products = [layer.weight.size for layer in network]

@@ -10,6 +10,7 @@ import pytest
 
 from lowgear.learning import replay
 from lowgear.learning.replay import Columns, Replay, ReplaySettings
+from lowgear.learning.transitions import Transitions
 
 COLUMNS = Columns(obs_dim=2, act_dim=1)
 GEARS, MASTER = 2, 2
@@ -318,14 +319,20 @@ def test_agents_do_not_touch_each_other() -> None:
 def test_nothing_is_promoted_silently() -> None:
     case = CASES[0]
     rows, shared = population(7, case.chunk, case.periods)
+
+    def everything(ring: Replay, rows: jax.Array, uniform: jax.Array) -> tuple[replay.UnpaidPicks, Transitions]:
+        ring = replay.insert(ring, rows, shared, case.settings)
+        index = jax.tree.map(lambda x: x[:1], ring.samples)
+        number = replay.sample_rows(index, 0, uniform)
+        steps = replay.steps_of_picks(ring.rows[0], number, case.settings)
+        picks = replay.picks(ring.rows[0], number, steps, jnp.float32(0.9), case.settings)
+        return picks, replay.transitions(ring.rows[0], number, jnp.float32(0.9), COLUMNS)
+
     ring = replay.init(2, case.capacity, case.settings)
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
-        ring = replay.insert(ring, jnp.asarray(rows), shared, case.settings)
-        index = jax.tree.map(lambda x: x[:1], ring.samples)
-        number = replay.sample_rows(index, 0, jnp.zeros(3, jnp.float32))
-        steps = replay.steps_of_picks(ring.rows[0], number, case.settings)
-        replay.picks(ring.rows[0], number, steps, jnp.float32(0.9), case.settings)
-        replay.transitions(ring.rows[0], number, jnp.float32(0.9), COLUMNS)
+        picks, steps = jax.eval_shape(everything, ring, jnp.asarray(rows), jnp.zeros(3, jnp.float32))
+    assert {leaf.dtype for leaf in jax.tree.leaves(steps)} == {jnp.dtype("float32")}
+    assert picks.steps.dtype == picks.transitions.choice.dtype == jnp.dtype("int32")
 
 
 @pytest.mark.parametrize("track_episodes", [False, True])

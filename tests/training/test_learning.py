@@ -1,6 +1,7 @@
-"""Proofs of learning with the modern recipe: a small task in seconds, and with `make test-slow` real ones in minutes."""
+"""Proofs of learning with the modern recipe: a small task in seconds, real ones in minutes (`make test-slow`)."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +13,12 @@ from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import Task
 from lowgear.evaluation.evaluate import play, summarise
-from lowgear.policy.controller import Controller
 from lowgear.policy.file import load
 from lowgear.training.loop import Training
 from tests.fixtures.probes import Coast
 
 
-def test_the_asymmetric_agent_keeps_the_large_gears_return_and_uses_the_small_one_where_it_serves(tmp_path):
+def test_the_master_keeps_the_large_gears_return_and_uses_the_small_one_where_it_serves(tmp_path):
     """From the environment to the policy file: along a coast of which the small gear can follow one half."""
     # What is picked changes nothing later, so short horizons tell all; what untrained gears earned is soon forgotten.
     overrides = {"batch": 64, "critic_units": 64, "random_steps": 256, "periods": (2, 5), "explore_share": 0.5}
@@ -26,8 +26,8 @@ def test_the_asymmetric_agent_keeps_the_large_gears_return_and_uses_the_small_on
     config = resolve(
         Task("coast", "gym", "coast", gears=(1, 32)),
         steps=3000,
-        variants=("asymmetric", "small-only", "large-only"),
-        cost_coefficients=(0.0007,),  # the large gear costs 200 times as much: 0.14 more a step
+        seeds=(0, 1, 2),
+        cost_coefficients=(0.0006,),  # the large gear costs 200 times as much: 0.12 more a step
         learning_rates=(3e-3,),
         discounts=(0.5,),
         overrides=overrides | master,
@@ -38,20 +38,19 @@ def test_the_asymmetric_agent_keeps_the_large_gears_return_and_uses_the_small_on
     training = Training(config, envs.wrap(Coast, 3), None, directory)
     training.run()
     training.close()
-    policies = [load(directory.policy(agent)) for agent in range(3)]
-    played = play(policies, envs.wrap(Coast, 30), 20, "greedy", 0)
-    asymmetric, small, large = (summarise(played, agent, policies[0].header.cost) for agent in range(3))
-    assert large["return_mean"] > 37.5  # of 40; random actions earn about 14, and standing still 20
-    assert small["return_mean"] < large["return_mean"] - 2.5
-    assert asymmetric["return_mean"] > large["return_mean"] - 1
-    assert 0.15 < asymmetric["large_share"] < 0.7
-    assert asymmetric["flops_reduction"] > 0.25
-    # It knows where: along the straight half it hardly ever takes the large gear.
-    seen = np.linspace(-0.95, 0.95, 39, dtype=np.float32)[None, :, None]
-    controller = Controller.from_policies(policies[:1], 39)
-    controller.pick(seen)
-    assert controller.gear[0, seen[0, :, 0] < -0.15].mean() < 0.2
-    assert controller.gear[0, seen[0, :, 0] > 0.25].mean() > 0.4
+
+    def scores(forced_gear):
+        policies = [load(directory.policy(agent)) for agent in range(3)]
+        policies = [replace(p, header=replace(p.header, forced_gear=forced_gear)) for p in policies]
+        played = play(policies, envs.wrap(Coast, 30), 20, "greedy", 0)
+        found = [summarise(played, agent, policies[0].header.cost) for agent in range(3)]
+        return {name: np.median([each[name] for each in found]) for name in ("return_mean", "large_share")}
+
+    both, small, large = (scores(gear) for gear in (None, 0, 1))
+    assert large["return_mean"] > 37  # of 40; random actions earn about 10, and standing still 13
+    assert small["return_mean"] < large["return_mean"] - 3
+    assert both["return_mean"] > large["return_mean"] - 1
+    assert 0.15 < both["large_share"] < 0.75
 
 
 def train_and_evaluate(path, *arguments, episodes=20):
