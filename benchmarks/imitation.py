@@ -40,13 +40,15 @@ def best_teacher(run, config, make, episodes):
     return policies[scores.argmax()], float(scores.max())
 
 
-def teach(method, data, teacher, make, units, seeds, settings, gail_steps):
+def imitate(method, data, teacher, make, options):
+    """Students of a method, one for each seed."""
+    units, seeds, settings = options["units"], options["seeds"], options["settings"]
     if method == "bc":
         return clone.fit([data] * len(seeds), units, seeds, CLONE[settings])
     if method == "dagger":
-        lessons = dagger.at_equal_data(data, CLONE[settings])
-        return dagger.fit([teacher] * len(seeds), make, units, seeds, lessons)[0]
-    return gail.fit([data] * len(seeds), make, units, seeds, replace(GAIL[settings], steps=gail_steps))
+        labelling = dagger.at_equal_data(data, CLONE[settings])
+        return dagger.fit([teacher] * len(seeds), make, units, seeds, labelling)[0]
+    return gail.fit([data] * len(seeds), make, units, seeds, replace(GAIL[settings], steps=options["gail_steps"]))
 
 
 @click.command()
@@ -59,33 +61,34 @@ def teach(method, data, teacher, make, units, seeds, settings, gail_steps):
 @click.option("--gail-steps", default=300_000)
 @click.option("--episodes", default=20)
 @click.option("--json", "json_path", default=None)
-def main(directory, methods, counts, settings, units, seeds, gail_steps, episodes, json_path):
-    run = RunDirectory(directory)
+def main(directory, methods, counts, json_path, **options):
+    run, episodes = RunDirectory(directory), options["episodes"]
     config = run.read_config()
-    make, numbers = partial(make_env, config), lists.integers("--seeds", seeds)
+    make = partial(make_env, config)
+    options["seeds"] = lists.integers("--seeds", options["seeds"])
     teacher, top = best_teacher(run, config, make, episodes)
-    found = []
+    rows = []
     table = Table("data", "pairs", "method", "return", "of the teacher", "each seed", "seconds")
     for count in lists.integers("--data", counts):
         (data,) = record([teacher], make, Amount(count, None) if count else Amount())
         for method in lists.words(methods):
             began = time.perf_counter()
-            students = teach(method, data, teacher, make, units, numbers, settings, gail_steps)
+            students = imitate(method, data, teacher, make, options)
             seconds = time.perf_counter() - began
             returns = play_policies(students.policies, make, episodes, "greedy", 1).returns.mean(axis=1).tolist()
             mean, spread = statistics.mean(returns), statistics.stdev(returns) if len(returns) > 1 else 0.0
             name = f"{count} episodes" if count else "25 × 50"
-            found.append({"data": name, "pairs": len(data), "method": method, "returns": returns, "seconds": seconds})
-            print(found[-1], flush=True)
+            rows.append({"data": name, "pairs": len(data), "method": method, "returns": returns, "seconds": seconds})
+            print(rows[-1], flush=True)
             shown = " ".join(f"{value:.0f}" for value in returns)
             share = f"{mean / top:.0%}"
             table.add_row(name, str(len(data)), method, f"{mean:.1f} ± {spread:.1f}", share, shown, f"{seconds:.0f}")
+    units, settings = options["units"], options["settings"]
     title = f"{config.task}, teacher {top:.1f}, {units} units, {settings} settings, {episodes} episodes"
     Console(width=120).print(title, table)
     if json_path:
-        about = {"task": config.task, "teacher": top, "units": units, "settings": settings, "episodes": episodes}
-        about |= {"gail_steps": gail_steps, "seeds": numbers, "provenance": provenance()}
-        Path(json_path).write_text(json.dumps(about | {"found": found}, indent=1))
+        about = {"task": config.task, "teacher": top} | options | {"provenance": provenance()}
+        Path(json_path).write_text(json.dumps(about | {"found": rows}, indent=1))
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def test_the_gradient_is_the_losses_slope():
 def test_running_moments_are_those_of_everything_seen():
     first, second = pairs(1, 20)[0], pairs(2, 50, shift=3.0)[0]
     moments = Moments(first.mean(axis=0), first.var(axis=0), jnp.float32(20))
-    found = adversary.extend(moments, second)
+    found = adversary.update_moments(moments, second)
     every = np.concatenate([first, second])
     np.testing.assert_allclose(found.mean, every.mean(axis=0), rtol=1e-4)
     np.testing.assert_allclose(found.variance, every.var(axis=0), rtol=1e-4)

@@ -10,6 +10,7 @@ from lowgear.baselines import clone
 from lowgear.baselines.clone import MODERN, PAPER, CloneSettings
 from lowgear.evaluation import evaluate
 from lowgear.learning.networks import Layer
+from lowgear.learning.optimiser import ADAM
 from tests.fixtures.teachers import valley, valley_demonstrations
 
 QUICK = CloneSettings(learning_rate=1e-3, epochs=3, batch=16)
@@ -35,7 +36,7 @@ def test_loss_is_the_mean_squared_error_of_the_rows_that_count():
 
 def test_the_first_step_of_adam_is_the_learning_rate_against_the_gradients_sign():
     network = tiny()
-    state = clone.Fit(network, clone.ADAM.init(network))
+    state = clone.CloneState(network, ADAM.init(network))
     batch = (jnp.array([[0.5]]), jnp.array([[-0.5]]), jnp.ones(1), jnp.float32(0.01))
     new, _ = clone.update(state, *batch)
     assert new.network[0].weight[0, 0] == pytest.approx(0.99, abs=1e-5)  # too high an action: the weight falls
@@ -44,25 +45,25 @@ def test_the_first_step_of_adam_is_the_learning_rate_against_the_gradients_sign(
 
 def test_a_batch_without_rows_changes_nothing():
     network = tiny()
-    state = clone.Fit(network, clone.ADAM.init(network))
+    state = clone.CloneState(network, ADAM.init(network))
     new, _ = clone.update(state, jnp.ones((2, 1)), jnp.ones((2, 1)), jnp.zeros(2), jnp.float32(0.01))
     for before, after in zip(jax.tree.leaves(state), jax.tree.leaves(new), strict=True):
         np.testing.assert_array_equal(before, after)
 
 
-def test_every_row_is_seen_once_in_an_epoch_and_none_that_is_held_out():
-    data = valley_demonstrations(10, 7)
-    rows, held = clone._split(data, 0, 0.3)
+def test_whole_trajectories_are_held_out_and_every_row_has_its_place():
+    rows, held = clone.split(valley_demonstrations(10, 7), 0, 0.3)
     assert len(held) == 21
     assert sorted([*rows, *held]) == list(range(70))
     assert {r // 7 for r in rows}.isdisjoint({r // 7 for r in held})
-    order = clone._order(rows, 0, 0)
-    assert sorted(order) == sorted(rows)
-    assert order.tolist() != clone._order(rows, 0, 1).tolist()
-    padded, weights = clone._padded([order, order[:5]], 16, 60)
-    assert padded.shape == (2, 4, 16)
-    assert weights.sum(axis=(1, 2)).tolist() == [49, 5]
-    assert padded[weights > 0].tolist() == [*order, *order[:5]]
+
+
+def test_batches_hold_every_row_once_and_the_rest_does_not_count():
+    first, second = np.arange(49), np.arange(5)
+    batches = clone.batched([first, second], 16, 60)
+    assert batches.rows.shape == (2, 4, 16)
+    assert batches.weights.sum(axis=(1, 2)).tolist() == [49, 5]
+    assert batches.rows[batches.weights > 0].tolist() == [*first, *second]
 
 
 def test_a_student_learns_the_same_alone_and_in_company():
@@ -95,16 +96,16 @@ def test_updates_become_epochs():
 
 def test_students_learn_the_valley_and_compile_once():
     data = valley_demonstrations(40, 20)
-    told = []
+    counted = []
     clone.epoch.clear_cache()
     settings = replace(MODERN, learning_rate=5e-3, updates=4000)
-    fitted = clone.fit([data] * 2, 32, [0, 1], settings, told.append)
+    fitted = clone.fit([data] * 2, 32, [0, 1], settings, lambda done, total: counted.append((done, total)))
     assert clone.epoch._cache_size() == 1
     returns = evaluate.play_policies(fitted.policies, valley, 20, "greedy", 0).returns.mean(axis=1)
     assert (returns > 19).all()  # of 20
     losses = fitted.history["validation_loss"]
     assert (losses[-1] < 0.05 * losses[0]).all()
-    assert sum(told) == len(losses) == clone.epochs_of([data] * 2, [0, 1], settings)
+    assert counted == [(epoch, len(losses)) for epoch in range(1, len(losses) + 1)]
     assert {p.header.variant for p in fitted.policies} == {"bc"}
 
 

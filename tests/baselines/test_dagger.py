@@ -7,7 +7,7 @@ from lowgear import LowgearError
 from lowgear.baselines import clone, dagger
 from lowgear.baselines.clone import CloneSettings
 from lowgear.baselines.dagger import DaggerSettings
-from lowgear.baselines.record import gear_of, means
+from lowgear.baselines.record import mean_actions, network_of
 from lowgear.evaluation import evaluate
 from tests.fixtures.probes import Counting
 from tests.fixtures.teachers import teacher, valley, valley_demonstrations
@@ -24,7 +24,7 @@ def test_labels_are_as_many_as_asked_for_and_the_teachers():
     _, (data,) = dagger.fit([policy], long_episodes, 3, [0], DaggerSettings(103, 4, 3, None, QUICK))
     assert len(data) == 103
     assert data.trajectories == 12
-    np.testing.assert_allclose(data.actions, means(gear_of(policy), data.observations[None])[0], rtol=1e-6)
+    np.testing.assert_allclose(data.actions, mean_actions(network_of(policy), data.observations[None])[0], rtol=1e-6)
 
 
 def test_what_short_episodes_cannot_hold_goes_to_longer_ones_and_never_beyond():
@@ -50,7 +50,7 @@ def test_the_teacher_acts_first_and_the_student_afterwards():
         [policy], lambda n: Watched([10] * n), 3, [0], DaggerSettings(20, 2, 1, None, replace(QUICK, held_out=0.0))
     )
     observations = np.array([[[0, k] for k in range(10)]], np.float32)
-    wanted = means(gear_of(policy), observations)[0]
+    wanted = mean_actions(network_of(policy), observations)[0]
     np.testing.assert_allclose(np.concatenate(seen[:10]), wanted, rtol=1e-6)
     assert not np.allclose(np.concatenate(seen[10:]), wanted, atol=1e-3)
 
@@ -67,18 +67,11 @@ def test_the_last_student_is_a_clone_of_all_that_was_labelled():
 
 def test_a_student_learns_the_same_alone_and_in_company():
     settings = DaggerSettings(30, 2, 2, None, QUICK)
-    alone, _ = dagger.fit([teacher()], valley_sized, 3, [4], settings)
-    company, _ = dagger.fit([teacher(seed=3), teacher()], valley_sized, 3, [1, 4], settings)
+    alone, _ = dagger.fit([teacher(obs_dim=1)], valley, 3, [4], settings)
+    company, _ = dagger.fit([teacher(obs_dim=1, seed=3), teacher(obs_dim=1)], valley, 3, [1, 4], settings)
     np.testing.assert_allclose(
         alone.policies[0].weights.gears[0][0][0], company.policies[1].weights.gears[0][0][0], atol=1e-5
     )
-
-
-def valley_sized(num_envs):
-    """Episodes that look the same in every environment."""
-    batch = Counting([9] * num_envs)
-    batch._observe = lambda: np.stack([0 * batch.step_number, batch.step_number], axis=1).astype(np.float32)
-    return batch
 
 
 def test_equal_data_means_as_many_labels_from_as_many_episodes():

@@ -7,6 +7,7 @@ import pytest
 from lowgear import LowgearError
 from lowgear.baselines import gail
 from lowgear.baselines.gail import MODERN, GailSettings
+from lowgear.baselines.student import stack_pairs
 from lowgear.baselines.trpo import TrpoSettings
 from lowgear.evaluation import evaluate
 from tests.fixtures.teachers import valley, valley_demonstrations
@@ -22,14 +23,14 @@ def test_the_papers_settings():
 
 
 def test_three_updates_of_the_policy_to_one_of_the_adversary():
-    told = []
-    gail.improve.clear_cache()
-    gail.oppose.clear_cache()
-    history = gail.fit([DATA], valley, 4, [0], SMALL, told.append).history
-    assert (gail.improve._cache_size(), gail.oppose._cache_size()) == (1, 1)  # compiled once
-    judged = ~np.isnan(history["adversary_loss"][:, 0])
-    assert judged.tolist() == [False, False, True, False, False, True, False, False]
-    assert sum(told) == 2048
+    counted = []
+    gail.update_policy.clear_cache()
+    gail.update_adversary.clear_cache()
+    history = gail.fit([DATA], valley, 4, [0], SMALL, lambda *progress: counted.append(progress)).history
+    assert (gail.update_policy._cache_size(), gail.update_adversary._cache_size()) == (1, 1)  # compiled once
+    updated = ~np.isnan(history["adversary_loss"][:, 0])
+    assert updated.tolist() == [False, False, True, False, False, True, False, False]
+    assert counted == [(steps, 2048) for steps in range(256, 2049, 256)]
     assert (history["kl"] <= 0.0151).all()
 
 
@@ -73,11 +74,9 @@ def test_bad_settings_are_errors(change, message):
         gail.fit([DATA], valley, 4, [0], replace(SMALL, **change))
 
 
-def test_padding_of_a_shorter_set_is_never_shown():
+def test_padding_of_a_shorter_set_is_never_seen():
     short, long = valley_demonstrations(1, 3), valley_demonstrations(4, 50)
-    pairs = gail._pairs([short, long])
-    assert pairs.observations.shape == (2, 200, 1)
-    assert pairs.rows.tolist() == [3, 200]
+    pairs = stack_pairs([short, long])
     state = gail.init(jax.numpy.stack([jax.random.key(0)] * 2), pairs, 4, SMALL)
-    seen = state.adversary.moments.mean[0, 0]
-    assert short.observations.min() <= seen <= short.observations.max()
+    mean = state.adversary.moments.mean[0, 0]
+    assert short.observations.min() <= mean <= short.observations.max()

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from lowgear import LowgearError
-from lowgear.baselines import record as recording
-from lowgear.baselines.record import Amount, cut, gear_of, means, play, record
-from lowgear.policy.controller import act
+from lowgear.baselines.record import Amount, mean_actions, network_of, play, record, segment, stack_networks
+from lowgear.policy.controller import Controller
 from tests.fixtures.probes import Counting
 from tests.fixtures.teachers import layers, teacher
 
@@ -26,11 +25,10 @@ def test_whole_episodes_are_kept_with_their_ends_and_returns():
     assert found.rewards[:3].tolist() == [1, 2, 3]
 
 
-def test_actions_are_the_teachers_means():
+def test_actions_are_the_teachers_mean_actions():
     policy = teacher()
     (found,) = record([policy], counting([4]), Amount(1, None))
-    gear = np.ones((1, 4), np.int32)
-    expected = act(policy.weights.gears, found.observations[None], gear, "tanh")[0]
+    expected = Controller.from_policies([policy], 4).act_with(1, found.observations[None])[0]
     np.testing.assert_allclose(found.actions, expected, rtol=1e-6)
 
 
@@ -46,10 +44,10 @@ def test_cuts_are_consecutive_from_random_places():
 
 
 def test_a_cut_knows_whether_it_reached_the_end():
-    ((episode,),) = play(gear_of(teacher()), gear_of(teacher()), Counting([4]), 1, [(0,)])
+    ((episode,),) = play(network_of(teacher()), network_of(teacher()), Counting([4]), 1, [(0,)])
     seen = {}
     for seed in range(20):
-        part = cut(episode, 3, np.random.default_rng(seed))
+        part = segment(episode, 3, np.random.default_rng(seed))
         seen[part.observations[0, 1]] = (part.terminated, part.last_observation.tolist())
     assert seen == {0: (False, [0, 3]), 1: (True, [0, 4])}
 
@@ -70,8 +68,8 @@ def test_the_same_seed_gives_the_same_and_another_gives_others():
 def test_others_act_while_the_teacher_labels():
     actor, labels = layers(5, 2, 3, 3, 2), layers(6, 2, 4, 4, 2)
     ((episode,),) = play(actor, labels, Counting([5]), 1, [(0,)])
-    np.testing.assert_allclose(episode.actions, means(labels, episode.observations[None])[0], rtol=1e-6)
-    assert not np.allclose(episode.actions, means(actor, episode.observations[None])[0])
+    np.testing.assert_allclose(episode.actions, mean_actions(labels, episode.observations[None])[0], rtol=1e-6)
+    assert not np.allclose(episode.actions, mean_actions(actor, episode.observations[None])[0])
 
 
 def test_a_policy_whose_master_picks_is_no_teacher():
@@ -90,4 +88,4 @@ def test_nothing_cannot_be_recorded(amount):
 
 def test_teachers_of_different_widths_do_not_stack():
     with pytest.raises(LowgearError, match="different widths"):
-        recording.stacked([gear_of(teacher(units=4)), gear_of(teacher(units=5))])
+        stack_networks([network_of(teacher(units=4)), network_of(teacher(units=5))])

@@ -5,7 +5,8 @@ import pytest
 from lowgear import LowgearError
 from lowgear.baselines import student
 from lowgear.evaluation import evaluate
-from lowgear.policy import controller, cost
+from lowgear.policy import cost
+from lowgear.policy.controller import Controller
 from lowgear.policy.file import load as load_policy
 from tests.fixtures.teachers import origin, valley, valley_demonstrations
 
@@ -19,15 +20,14 @@ def test_a_student_plays_as_its_network_does():
     networks, (_, second) = policies()
     observation = np.linspace(-1, 1, 7, dtype=np.float32)[:, None]
     network = jax.tree.map(lambda x: x[1], networks)
-    gear = np.zeros((1, 7), np.int32)
-    played = controller.act(second.weights.gears, observation[None], gear, second.header.activation)[0]
+    played = Controller.from_policies([second], 7).act_with(0, observation[None])[0]
     np.testing.assert_allclose(played, student.mean_action(network, observation), atol=1e-6)
 
 
 def test_a_student_is_priced_by_its_width_and_saves_against_its_teacher():
     _, found = policies()
     played = evaluate.play_policies(found, valley, 4, "greedy", 0)
-    figures = evaluate.summarise(played, 0, found[0].header.prices)
+    figures = evaluate.summarise(played, 0, found[0].header.cost)
     assert figures["flops_per_step"] == cost.policy_flops(1, 1, 5)
     assert figures["flops_reduction"] == 1 - cost.policy_flops(1, 1, 5) / cost.policy_flops(1, 1, 64)
     assert figures["gear_share"] == [1.0, 0.0]
@@ -46,6 +46,12 @@ def test_a_seed_starts_the_same_alone_and_in_company():
     alone, company = student.init([7], origin(), 4), student.init([3, 7], origin(), 4)
     np.testing.assert_array_equal(alone[0].weight[0], company[0].weight[1])
     assert not np.array_equal(company[0].weight[0], company[0].weight[1])
+
+
+def test_shorter_sets_of_pairs_are_padded():
+    pairs = student.stack_pairs([valley_demonstrations(1, 3), valley_demonstrations(4, 50)], 210)
+    assert pairs.observations.shape == pairs.actions.shape == (2, 210, 1)
+    assert pairs.rows.tolist() == [3, 200]
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,9 @@ from lowgear import LowgearError
 from lowgear.commands.cli import cli
 from lowgear.policy import cost
 from lowgear.policy.file import load
+from tests.fixtures.commands import train
 
 VARIANTS = ["asymmetric", "fixed-cost", "fixed-cost", "large-only"]
-
-
-def train(path, *options):
-    sizes = ["--steps", "1200", "--gears", "2,3,4", "--critic-units", "4", "--master-units", "4", "--period", "2,7"]
-    result = CliRunner().invoke(
-        cli, ["train", "reacher-easy", *sizes, "--evaluate-episodes", "1", *options, "--out", str(path)]
-    )
-    assert result.exit_code == 0, result.output
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +69,13 @@ def test_three_gears_train_and_are_scored(run):
         (3, "large-only", 0.0),
     ]
     assert report["master"] == "greedy"
-    prices = load(run / "policies" / "agent0.safetensors").header.prices
-    assert prices == cost.prices(6, 2, (2, 3, 4), 4, durations=2)  # the position is no input
+    model = load(run / "policies" / "agent0.safetensors").header.cost
+    assert model == cost.cost_model(6, 2, (2, 3, 4), 4, periods=2)  # the position is no input
     for agent in report["agents"]:
         assert len(agent["gear_share"]) == 3
         assert sum(agent["gear_share"]) == pytest.approx(1)
         picks = 1 / agent["period_mean"] if agent["period_mean"] else 0
-        flops = np.dot(agent["gear_share"], prices.gears) + picks * prices.pick
+        flops = np.dot(agent["gear_share"], model.gears) + picks * model.pick
         assert agent["flops_per_step"] == pytest.approx(flops)
         assert agent["flops_reduction_ci95"] >= 0
     assert all(2 <= agent["period_mean"] <= 7 for agent in report["agents"][:3])

@@ -31,7 +31,7 @@ def test_help_loads_nothing_heavy() -> None:
     """What makes `--help` slow is an import, so the imports are what is checked: a clock would be flaky."""
     script = (
         "import sys; sys.argv = ['lowgear', '--help']\n"
-        "from lowgear import cli\n"
+        "from lowgear.commands import cli\n"
         "try: cli.main()\n"
         "except SystemExit: pass\n"
         "heavy = {'numpy', 'jax', 'envpool', 'gymnasium', 'dm_control', 'mujoco', 'rich'}\n"

@@ -11,7 +11,7 @@ from lowgear import LowgearError
 from lowgear.commands.cli import cli
 from lowgear.policy.dial import Dial
 from lowgear.policy.file import load
-from tests.commands.test_dial import train
+from tests.fixtures.commands import train
 
 FEW = ("--episodes", "8")
 

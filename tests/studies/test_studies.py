@@ -1,28 +1,31 @@
 import numpy as np
 import pytest
 
+from lowgear.config.paper import Figures, tables
 from lowgear.config.run import resolve
-from lowgear.config.tasks import find, paper, published_tasks
+from lowgear.config.tasks import find, published_tasks
 from lowgear.policy import cost
-from lowgear.studies import catalogue, published, sizes, table
-from lowgear.studies.lines import Scored, overall
-from lowgear.studies.pool import Pool
-from lowgear.studies.setup import Paper, Setup
-from tests.studies.conftest import SETUP, line
+from lowgear.studies import catalogue, sizes, table
+from lowgear.studies.rows import SeedResult, aggregate
+from lowgear.studies.run_store import RunStore
+from lowgear.studies.setup import Setup
+from tests.fixtures.studies import row
+
+SETUP = Setup(seeds=(0,), recipe="paper", episodes=2, steps=1152, gears=(2, 4))
 
 WIDTHS = (*sizes.CANDIDATES, sizes.CRITERION)
 
 
 def sized(*scores: float):
-    return [line([score], f"{units} units") for units, score in zip(WIDTHS, scores, strict=True)]
+    return [row([score], f"{units} units") for units, score in zip(WIDTHS, scores, strict=True)]
 
 
-@pytest.mark.parametrize("task", paper()["distillation_table"]["rows"])
+@pytest.mark.parametrize("task", tables()["distillation_table"]["rows"])
 def test_fit_has_the_published_width(task: str) -> None:
-    row, preset = paper()["distillation_table"]["rows"][task], find(task)
-    units = cost.units_for(preset.obs_dim, preset.act_dim, row["flops_ours"])
-    assert units == row["fit_units"]
-    assert cost.policy_flops(preset.obs_dim, preset.act_dim, units) == row["flops_fit"]
+    printed, preset = tables()["distillation_table"]["rows"][task], find(task)
+    units = cost.units_for(preset.obs_dim, preset.act_dim, printed["flops_ours"])
+    assert units == printed["fit_units"]
+    assert cost.policy_flops(preset.obs_dim, preset.act_dim, units) == printed["flops_fit"]
 
 
 def test_sizes_chooses_by_the_papers_rule() -> None:
@@ -56,14 +59,14 @@ def test_every_study_has_groups_on_every_task_it_names() -> None:
 def test_a_plan_holds_each_agent_once_in_as_few_programs_as_can_be(tmp_path) -> None:
     setup = Setup(seeds=(0, 1), recipe="paper", episodes=5, steps=1000)
     groups = [g for name in ("performance", "cost-term", "two-large") for g in _groups(name, setup)]
-    runs = Pool(tmp_path).plan(groups)
+    runs = RunStore(tmp_path).plan(groups)
     assert [(run.config.gears, len(run.config.agents)) for run in runs] == [((8, 64), 8), ((64, 64), 2)]
     assert len({run.directory.path for run in runs}) == 2
     assert not any(run.finished or run.steps_done for run in runs)
 
 
 def test_other_settings_are_other_runs(tmp_path) -> None:
-    plan = Pool(tmp_path).plan
+    plan = RunStore(tmp_path).plan
     (first,) = plan(_groups("performance", SETUP))
     for change in ({"seeds": (1,)}, {"steps": 2000}, {"recipe": "modern"}, {"gears": (2, 8)}):
         (other,) = plan(_groups("performance", Setup(**(vars(SETUP) | change))))
@@ -91,49 +94,39 @@ def test_success_rates_are_scores_where_there_are_any() -> None:
         "flops_per_step": 5.0,
         "flops_reduction": 0.9,
     }
-    assert Scored.of(3, found) == Scored(3, 0.8, pytest.approx(0.4), 0.1, 5.0, 0.9)
-    assert Scored.of(3, found | {"success_rate": None}).score == -20
+    assert SeedResult.of(3, found) == SeedResult(3, 0.8, pytest.approx(0.4), 0.1, 5.0, 0.9)
+    assert SeedResult.of(3, found | {"success_rate": None}).score == -20
 
 
 def test_overall_scales_by_random_and_by_large_only() -> None:
     reacher, cartpole = published_tasks()["reacher-easy"], published_tasks()["cartpole-swingup"]
     assert reacher.published is not None
     assert cartpole.published is not None
-    lines = [
-        line([1000.0, 1000.0], "large-only"),
-        line([reacher.published.random] * 2, "asymmetric"),
-        line([500.0, 500.0], "large-only", "cartpole-swingup"),
-        line([500.0, 500.0], "asymmetric", "cartpole-swingup"),
-        line([1.0, 2.0], "only here"),
+    rows = [
+        row([1000.0, 1000.0], "large-only"),
+        row([reacher.published.random] * 2, "asymmetric"),
+        row([500.0, 500.0], "large-only", "cartpole-swingup"),
+        row([500.0, 500.0], "asymmetric", "cartpole-swingup"),
+        row([1.0, 2.0], "only here"),
     ]
-    large, ours = overall(lines)
-    assert (large.label, large.tasks, large.seeds, large.iqm) == ("large-only", 2, 2, pytest.approx(1))
+    large, ours = aggregate(rows)
+    assert (large.label, large.iqm) == ("large-only", pytest.approx(1))
     assert ours.iqm == pytest.approx(np.mean([0, 1]))  # one cut at each end of 0, 0, 1, 1
-    assert overall(lines[:2]) == []  # one task
+    assert aggregate(rows[:2]) == []  # one task
 
 
 def test_tables_show_ours_beside_the_papers() -> None:
-    lines = [line([900.0, 800.0], paper=Paper((689.7, 272.7), 931.7, (0.504, 0.285), 0.424))]
-    row = table.markdown("Title", lines, ["A remark."]).splitlines()[4]
-    assert row == (
+    rows = [row([900.0, 800.0], paper=Figures((689.7, 272.7), 931.7, (0.504, 0.285), 0.424))]
+    shown = table.markdown("Title", rows, ["A remark."]).splitlines()[4]
+    assert shown == (
         "| reacher-easy | asymmetric | 5,000 | 2 | 850.0 ± 70.7 | 850.0 [800.0, 900.0] | 900.0 (50.0%) | 25.0% ± 0.0% "
         "| 1,000 | 50.0% ± 0.0% | 689.7 ± 272.7 | 931.7 | 50.4% ± 28.5% | 42.4% |"
     )
-    text = table.latex("λ & more_of it", lines, ["A remark, 50%."])
+    text = table.latex("λ & more_of it", rows, ["A remark, 50%."])
     assert r"\caption{$\lambda$ \& more\_of it}" in text
     assert r"850.0 $\pm$ 70.7" in text
     assert r"A remark, 50\%.\par" in text
-    assert "paper" not in table.markdown("Title", [line([1.0])], [])
-
-
-def test_published_figures_of_a_main_and_a_supplement_task() -> None:
-    walker = published.performance(find("walker-stand"))["asymmetric"]
-    assert walker == Paper((943.8, 23.3), 967.2, (pytest.approx(0.197), pytest.approx(0.098)), pytest.approx(0.823))
-    assert published.performance(find("reacher-easy"))["small-only"].best is None
-    assert published.performance(find("gym:Pendulum-v1")) == {}
-    assert published.sizes(find("walker-stand"))[512].score == (915.7, 91.2)
-    assert published.two_large(find("walker-stand")).score == (978.6, 2.2)
-    assert published.expert_data(find("Ant-v3"), "bc", 50).score == (4857.0, 95.0)
+    assert "paper" not in table.markdown("Title", [row([1.0])], [])
 
 
 def _groups(name: str, setup: Setup):

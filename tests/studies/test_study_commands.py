@@ -38,6 +38,12 @@ def runs(studies):
 
 
 @pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    """Where the tests' studies share their runs."""
+    return tmp_path_factory.mktemp("studies")
+
+
+@pytest.fixture(scope="module")
 def performance(studies):
     return study(studies, "performance", "reacher-easy")
 
@@ -62,7 +68,7 @@ def test_performance(studies, performance) -> None:
 
 
 def test_a_second_call_trains_and_evaluates_nothing(studies, performance, monkeypatch) -> None:
-    monkeypatch.setattr("lowgear.studies.pool.Training", None)
+    monkeypatch.setattr("lowgear.studies.run_store.Training", None)
     monkeypatch.setattr("lowgear.evaluation.evaluate.play_policies", None)
     again = study(studies, "performance", "reacher-easy")
     assert again.stdout == performance.stdout
@@ -70,7 +76,7 @@ def test_a_second_call_trains_and_evaluates_nothing(studies, performance, monkey
 
 
 def test_more_episodes_are_played_without_training(studies, performance, monkeypatch) -> None:
-    monkeypatch.setattr("lowgear.studies.pool.Training", None)
+    monkeypatch.setattr("lowgear.studies.run_store.Training", None)
     other = [*SMALL[:-4], "--episodes", "3", "--seeds", "0"]
     more = study(studies, "performance", "reacher-easy", options=other)
     assert more.stdout != performance.stdout
@@ -163,7 +169,7 @@ def test_distillation_teaches_students_of_the_width_that_asymmetric_agents_pay_f
 def test_students_are_taught_once(studies, performance, monkeypatch) -> None:  # noqa: ARG001
     first = study(studies, "distillation", "reacher-easy")
     for name in ("clone", "dagger", "gail"):
-        monkeypatch.setattr(f"lowgear.studies.students.{name}.fit", None)
+        monkeypatch.setattr(f"lowgear.studies.imitation.{name}.fit", None)
     assert study(studies, "distillation", "reacher-easy").stdout == first.stdout
 
 

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import optax
 
 from lowgear.learning.networks import Mlp, init_mlp, mlp
+from lowgear.learning.optimiser import ADAM, adam_step
 
-ADAM = optax.flatten(optax.scale_by_adam())
 ACTIVATION = "tanh"
 CLIP = 10.0  # standardised observations are kept within this
 VARIANCE_AT_LEAST = 1e-6
 Metrics = dict[str, jax.Array]
+StatesActions = tuple[jax.Array, jax.Array]  # observations (B, obs), and actions in [-1, 1], (B, act)
 
 
 class Moments(NamedTuple):
@@ -35,7 +36,7 @@ class Adversary(NamedTuple):
 
 
 def init(key: jax.Array, observation: jax.Array, act_dim: int, units: int) -> Adversary:
-    """A fresh adversary, which knows the scale of the `observation` (B, obs) it is shown."""
+    """A fresh adversary, which knows the scale of the `observation` (B, obs) it is given."""
     network = init_mlp(key, (observation.shape[-1] + act_dim, units, units, 1))
     moments = Moments(observation.mean(axis=0), observation.var(axis=0), jnp.asarray(len(observation), jnp.float32))
     return Adversary(network, ADAM.init(network), moments)
@@ -43,23 +44,23 @@ def init(key: jax.Array, observation: jax.Array, act_dim: int, units: int) -> Ad
 
 def standardise(moments: Moments, observation: jax.Array) -> jax.Array:
     """Observations as adversary and value see them."""
-    spread = jnp.sqrt(jnp.maximum(moments.variance, VARIANCE_AT_LEAST))
-    return jnp.clip((observation - moments.mean[None]) / spread[None], -CLIP, CLIP)
+    std = jnp.sqrt(jnp.maximum(moments.variance, VARIANCE_AT_LEAST))
+    return jnp.clip((observation - moments.mean[None]) / std[None], -CLIP, CLIP)
 
 
-def extend(moments: Moments, observation: jax.Array) -> Moments:
+def update_moments(moments: Moments, observation: jax.Array) -> Moments:
     """With a batch (B, obs) more."""
     rows = jnp.asarray(len(observation), jnp.float32)
     total = moments.rows + rows
-    apart = observation.mean(axis=0) - moments.mean
+    difference = observation.mean(axis=0) - moments.mean
     squares = moments.variance * moments.rows + observation.var(axis=0) * rows
-    variance = (squares + apart**2 * moments.rows * rows / total) / total
-    return Moments(moments.mean + apart * rows / total, variance, total)
+    variance = (squares + difference**2 * moments.rows * rows / total) / total
+    return Moments(moments.mean + difference * rows / total, variance, total)
 
 
-def logits(network: Mlp, seen: jax.Array, action: jax.Array) -> jax.Array:
+def logits(network: Mlp, standardised: jax.Array, action: jax.Array) -> jax.Array:
     """(B,) for standardised observations and actions in [-1, 1]."""
-    return mlp(network, jnp.concatenate([seen, action], axis=-1), ACTIVATION)[..., 0]
+    return mlp(network, jnp.concatenate([standardised, action], axis=-1), ACTIVATION)[..., 0]
 
 
 def reward(adversary: Adversary, observation: jax.Array, action: jax.Array) -> jax.Array:
@@ -68,29 +69,29 @@ def reward(adversary: Adversary, observation: jax.Array, action: jax.Array) -> j
 
 
 def loss(
-    network: Mlp, student: tuple[jax.Array, jax.Array], teacher: tuple[jax.Array, jax.Array], entropy: float
+    network: Mlp, student: StatesActions, teacher: StatesActions, entropy_weight: float
 ) -> tuple[jax.Array, Metrics]:
-    """Cross-entropy of both kinds of pairs, less `entropy` times the mean entropy of the verdicts."""
+    """Cross-entropy of both kinds of pairs, standardised, less the weighted mean entropy of the verdicts."""
     of_student, of_teacher = logits(network, *student), logits(network, *teacher)
-    cross = jax.nn.softplus(of_student).mean() + jax.nn.softplus(-of_teacher).mean()
+    cross_entropy = jax.nn.softplus(of_student).mean() + jax.nn.softplus(-of_teacher).mean()
     every = jnp.concatenate([of_student, of_teacher])
     # Of a Bernoulli variable with logit x: softplus(x) - x sigmoid(x).
-    doubt = (jax.nn.softplus(every) - every * jax.nn.sigmoid(every)).mean()
-    right = ((of_student < 0).mean() + (of_teacher > 0).mean()) / 2
-    return cross - entropy * doubt, {"adversary_loss": cross, "adversary_accuracy": right}
+    entropy = (jax.nn.softplus(every) - every * jax.nn.sigmoid(every)).mean()
+    accuracy = ((of_student < 0).mean() + (of_teacher > 0).mean()) / 2
+    metrics = {"adversary_loss": cross_entropy, "adversary_accuracy": accuracy}
+    return cross_entropy - entropy_weight * entropy, metrics
 
 
 def update(
     adversary: Adversary,
-    student: tuple[jax.Array, jax.Array],
-    teacher: tuple[jax.Array, jax.Array],
-    rate: float,
-    entropy: float,
+    student: StatesActions,
+    teacher: StatesActions,
+    learning_rate: jax.Array,
+    entropy_weight: float,
 ) -> tuple[Adversary, Metrics]:
-    """One step of Adam on pairs (observation, action) of both, after their observations joined the moments."""
-    moments = extend(adversary.moments, jnp.concatenate([student[0], teacher[0]]))
-    seen = [(standardise(moments, observation), action) for observation, action in (student, teacher)]
-    grads, metrics = jax.grad(loss, has_aux=True)(adversary.network, seen[0], seen[1], entropy)
-    steps, adam = ADAM.update(grads, adversary.adam)
-    network = jax.tree.map(lambda p, s: p - rate * s, adversary.network, steps)
+    """One step of Adam on pairs of both, after their observations joined the moments."""
+    moments = update_moments(adversary.moments, jnp.concatenate([student[0], teacher[0]]))
+    both = [(standardise(moments, observation), action) for observation, action in (student, teacher)]
+    grads, metrics = jax.grad(loss, has_aux=True)(adversary.network, *both, entropy_weight)
+    network, adam = adam_step(adversary.network, grads, adversary.adam, learning_rate)
     return Adversary(network, adam, moments), metrics

@@ -20,12 +20,13 @@ from lowgear import LowgearError
 from lowgear.baselines import student
 from lowgear.baselines.demonstrations import Demonstrations
 from lowgear.baselines.record import Progress
-from lowgear.baselines.student import Students
+from lowgear.baselines.student import Pairs, Students
 from lowgear.learning.networks import Mlp
+from lowgear.learning.optimiser import ADAM, adam_step
+from lowgear.policy.arrays import FloatArray
 from lowgear.training.parallel import keep_compiled_programs
 
-Batches = tuple[Any, Any]  # rows and weights of 1 and 0, (P, batches, B) each: a row of weight 0 does not count
-ADAM = optax.flatten(optax.scale_by_adam())
+Rows = npt.NDArray[np.int64]  # numbers of pairs
 SPLITS, ORDERS = 30, 31  # streams of random numbers
 
 
@@ -46,18 +47,18 @@ PAPER = CloneSettings()
 MODERN = CloneSettings(learning_rate=1e-3, updates=20_000, held_out=0.1, anneal=True)
 
 
-class Fit(NamedTuple):
+class CloneState(NamedTuple):
     """One student while it is fitted."""
 
     network: Mlp
     adam: optax.OptState
 
 
-class Pairs(NamedTuple):
-    """D sets of demonstrations, padded to the same length."""
+class Batches(NamedTuple):
+    """An epoch of P students, (P, batches, B) each."""
 
-    observations: jax.Array  # (D, N, obs)
-    actions: jax.Array  # (D, N, act)
+    rows: Any  # of the student's pairs
+    weights: Any  # 1, or 0 for a row that does not count
 
 
 def fit(
@@ -66,11 +67,11 @@ def fit(
     seeds: Sequence[int],
     settings: CloneSettings = PAPER,
     progress: Progress | None = None,
-    room: int = 0,
+    capacity: int = 0,
 ) -> Students:
-    """Student p of width `units` learns from `demonstrations[p]` with `seeds[p]`; `progress` is told of every epoch.
+    """Student p of width `units` learns from `demonstrations[p]` with `seeds[p]`; `progress` counts epochs.
 
-    Fits with the same `room`, a number of pairs that none of them exceeds, share one compiled program.
+    Fits with the same `capacity`, a number of pairs that none of them exceeds, share one compiled program.
 
     The history holds `training_loss` and `validation_loss`, (epochs, P): NaN where a student has no held-out
     trajectories, or after its last epoch. A student's numbers do not depend on who else is fitted beside it.
@@ -78,28 +79,30 @@ def fit(
     student.check(demonstrations, units, seeds)
     _check(settings, demonstrations)
     keep_compiled_programs()
-    room = max(room, *(len(d) for d in demonstrations), 1)
-    pairs, which = _pairs(demonstrations, room)
-    splits = [_split(d, seed, settings.held_out) for d, seed in zip(demonstrations, seeds, strict=True)]
+    pairs = student.stack_pairs(demonstrations, capacity)
+    capacity = pairs.observations.shape[1]
+    splits = [split(d, seed, settings.held_out) for d, seed in zip(demonstrations, seeds, strict=True)]
     epochs = np.array([epochs_for(settings, len(rows)) for rows, _ in splits])
     networks = student.init(seeds, demonstrations[0].origin, units)
-    state = Fit(networks, jax.vmap(ADAM.init)(networks))
-    held = _padded([rows for _, rows in splits], settings.batch, room)
-    history: list[tuple[npt.NDArray[np.float32], ...]] = []
+    state = CloneState(networks, jax.vmap(ADAM.init)(networks))
+    validation = batched([rows for _, rows in splits], settings.batch, capacity)
+    history: list[tuple[FloatArray, FloatArray]] = []
     for number in range(epochs.max()):
-        orders = [_order(rows, seed, number) for (rows, _), seed in zip(splits, seeds, strict=True)]
-        rows, weights = _padded(orders, settings.batch, room)
-        weights[number >= epochs] = 0
-        state, training = epoch(state, pairs, which, (rows, weights), _rates(settings, number, epochs))
-        validation = validate(state.network, pairs, which, held)
-        over = np.where(number < epochs, np.float32(0), np.float32(np.nan))
-        history.append((np.array(training) + over, np.array(validation) + over))
+        running = number < epochs
+        orders = [
+            np.random.default_rng((seed, ORDERS, number)).permutation(rows if runs else rows[:0])
+            for (rows, _), seed, runs in zip(splits, seeds, running, strict=True)
+        ]
+        batches = batched(orders, settings.batch, capacity)
+        state, training_loss = epoch(state, pairs, batches, _learning_rates(settings, number, epochs))
+        validation_loss = validate(state.network, pairs, validation)
+        history.append((np.where(running, training_loss, np.nan), np.where(running, validation_loss, np.nan)))
         if progress:
-            progress(1)
+            progress(number + 1, int(epochs.max()))
     origins, lengths = [d.origin for d in demonstrations], [len(d) for d in demonstrations]
     policies = student.policies_of(student.layers_of(state.network), "bc", origins, seeds, lengths)
-    training_loss, validation_loss = (np.stack(column) for column in zip(*history, strict=True))
-    return Students(policies, {"training_loss": training_loss, "validation_loss": validation_loss})
+    training, validating = (np.stack(column) for column in zip(*history, strict=True))
+    return Students(policies, {"training_loss": training, "validation_loss": validating})
 
 
 def epochs_for(settings: CloneSettings, rows: int) -> int:
@@ -107,10 +110,24 @@ def epochs_for(settings: CloneSettings, rows: int) -> int:
     return settings.epochs if settings.updates is None else -(-settings.updates // -(-rows // settings.batch))
 
 
-def epochs_of(demonstrations: Sequence[Demonstrations], seeds: Sequence[int], settings: CloneSettings) -> int:
-    """How many epochs a `fit` takes, and tells of: those of the student that takes the most."""
-    splits = [_split(d, seed, settings.held_out) for d, seed in zip(demonstrations, seeds, strict=True)]
-    return max(epochs_for(settings, len(rows)) for rows, _ in splits)
+def split(demonstrations: Demonstrations, seed: int, held_out: float) -> tuple[Rows, Rows]:
+    """Rows to learn from and rows to validate on, by whole trajectories."""
+    total = demonstrations.trajectories
+    held = min(max(1, round(held_out * total)), total - 1) if held_out else 0
+    order = np.random.default_rng((seed, SPLITS)).permutation(total)
+    bounds = demonstrations.bounds
+    rows = [np.zeros(0, np.int64), *(np.arange(bounds[i], bounds[i + 1]) for i in order)]
+    return np.concatenate([rows[0], *rows[1 + held :]]), np.concatenate(rows[: 1 + held])
+
+
+def batched(rows: Sequence[Rows], batch: int, capacity: int) -> Batches:
+    """Rows of P students in equal numbers of batches, enough for `capacity` rows."""
+    shape = len(rows), -(-capacity // batch), batch
+    numbers, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+    for p, own in enumerate(rows):
+        numbers[p].reshape(-1)[: len(own)] = own
+        weights[p].reshape(-1)[: len(own)] = 1
+    return Batches(numbers, weights)
 
 
 def loss(network: Mlp, observations: jax.Array, actions: jax.Array, weights: jax.Array) -> jax.Array:
@@ -120,85 +137,48 @@ def loss(network: Mlp, observations: jax.Array, actions: jax.Array, weights: jax
 
 
 def update(
-    fit: Fit, observations: jax.Array, actions: jax.Array, weights: jax.Array, rate: jax.Array
-) -> tuple[Fit, jax.Array]:
+    state: CloneState, observations: jax.Array, actions: jax.Array, weights: jax.Array, learning_rate: jax.Array
+) -> tuple[CloneState, jax.Array]:
     """One step of Adam; a batch without rows that count leaves everything as it is."""
-    value, grads = jax.value_and_grad(loss)(fit.network, observations, actions, weights)
-    steps, adam = ADAM.update(grads, fit.adam)
-    new = Fit(jax.tree.map(lambda p, s: p - rate * s, fit.network, steps), adam)
+    value, grads = jax.value_and_grad(loss)(state.network, observations, actions, weights)
+    new = CloneState(*adam_step(state.network, grads, state.adam, learning_rate))
     counts = weights.sum() > 0
-    return jax.tree.map(lambda a, b: jnp.where(counts, a, b), new, fit), value
+    return jax.tree.map(lambda a, b: jnp.where(counts, a, b), new, state), value
 
 
 @jax.jit
-def epoch(state: Fit, pairs: Pairs, which: jax.Array, batches: Batches, rates: jax.Array) -> tuple[Fit, jax.Array]:
+def epoch(state: CloneState, pairs: Pairs, batches: Batches, learning_rates: jax.Array) -> tuple[CloneState, jax.Array]:
     """Every batch once, for all students, each with its own learning rate (P,); also the mean losses (P,)."""
     rows, weights = (jnp.asarray(part) for part in batches)
 
-    def one(fit: Fit, which: jax.Array, rows: jax.Array, weights: jax.Array, rate: jax.Array) -> tuple[Fit, jax.Array]:
-        return update(fit, pairs.observations[which, rows], pairs.actions[which, rows], weights, rate)
+    def one(
+        state: CloneState, pairs: Pairs, rows: jax.Array, weights: jax.Array, learning_rate: jax.Array
+    ) -> tuple[CloneState, jax.Array]:
+        return update(state, pairs.observations[rows], pairs.actions[rows], weights, learning_rate)
 
-    def step(i: jax.Array, carry: tuple[Fit, jax.Array]) -> tuple[Fit, jax.Array]:
-        fit, losses = jax.vmap(one)(carry[0], which, rows[:, i], weights[:, i], rates)
-        return fit, carry[1] + losses * weights[:, i].sum(axis=1)
+    def step(i: jax.Array, carry: tuple[CloneState, jax.Array]) -> tuple[CloneState, jax.Array]:
+        state, losses = jax.vmap(one)(carry[0], pairs, rows[:, i], weights[:, i], learning_rates)
+        return state, carry[1] + losses * weights[:, i].sum(axis=1)
 
     # As many steps as there are batches that count, not as there is room for: one program serves fits of any length.
     count = (weights.sum(axis=(0, 2)) > 0).sum()
-    fit, total = jax.lax.fori_loop(0, count, step, (state, jnp.zeros(len(rows), jnp.float32)))
-    return fit, total / jnp.maximum(weights.sum(axis=(1, 2)), 1)
+    state, total = jax.lax.fori_loop(0, count, step, (state, jnp.zeros(len(rows), jnp.float32)))
+    return state, total / jnp.maximum(weights.sum(axis=(1, 2)), 1)
 
 
 @jax.jit
-def validate(networks: Mlp, pairs: Pairs, which: jax.Array, batches: Batches) -> jax.Array:
+def validate(networks: Mlp, pairs: Pairs, batches: Batches) -> jax.Array:
     """Losses (P,) on held-out rows; NaN where there are none."""
 
-    def one(network: Mlp, which: jax.Array, batches: Batches) -> jax.Array:
-        rows, weights = (x.reshape(-1) for x in batches)
-        value = loss(network, pairs.observations[which, rows], pairs.actions[which, rows], weights)
+    def one(network: Mlp, pairs: Pairs, batches: Batches) -> jax.Array:
+        rows, weights = (part.reshape(-1) for part in batches)
+        value = loss(network, pairs.observations[rows], pairs.actions[rows], weights)
         return jnp.where(weights.sum() > 0, value, jnp.nan)
 
-    return jax.vmap(one)(networks, which, batches)
+    return jax.vmap(one)(networks, pairs, batches)
 
 
-def _pairs(demonstrations: Sequence[Demonstrations], room: int) -> tuple[Pairs, jax.Array]:
-    """Every different set once, and which one each student has."""
-    different = {id(d): d for d in demonstrations}
-
-    def padded(name: str) -> jax.Array:
-        arrays = [getattr(d, name) for d in different.values()]
-        return jnp.asarray(np.stack([np.pad(a, ((0, room - len(a)), (0, 0))) for a in arrays]))
-
-    which = [list(different).index(id(d)) for d in demonstrations]
-    return Pairs(padded("observations"), padded("actions")), jnp.asarray(which, jnp.int32)
-
-
-def _split(demonstrations: Demonstrations, seed: int, held_out: float) -> tuple[npt.NDArray[np.int64], ...]:
-    """Rows to learn from and rows to validate on, by whole trajectories."""
-    total = demonstrations.trajectories
-    held = min(max(1, round(held_out * total)), total - 1) if held_out else 0
-    order = np.random.default_rng((seed, SPLITS)).permutation(total)
-    bounds = demonstrations.bounds
-    rows = [np.arange(bounds[i], bounds[i + 1]) for i in order]
-    none = [np.zeros(0, np.int64)]
-    return np.concatenate(none + rows[held:]), np.concatenate(none + rows[:held])
-
-
-def _order(rows: npt.NDArray[np.int64], seed: int, number: int) -> npt.NDArray[np.int64]:
-    """The rows in an epoch's own order."""
-    return np.random.default_rng((seed, ORDERS, number)).permutation(rows)
-
-
-def _padded(rows: Sequence[npt.NDArray[np.int64]], batch: int, room: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Rows of P students in equal numbers of batches, enough for `room` rows, with weights."""
-    batches = -(-room // batch)
-    found = np.zeros((len(rows), batches * batch), np.int32)
-    weights = np.zeros_like(found, np.float32)
-    for p, r in enumerate(rows):
-        found[p, : len(r)], weights[p, : len(r)] = r, 1
-    return found.reshape(len(rows), batches, batch), weights.reshape(len(rows), batches, batch)
-
-
-def _rates(settings: CloneSettings, number: int, epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+def _learning_rates(settings: CloneSettings, number: int, epochs: npt.NDArray[np.int64]) -> FloatArray:
     share = (1 + np.cos(np.pi * np.minimum(number / epochs, 1))) / 2 if settings.anneal else np.ones(len(epochs))
     return (settings.learning_rate * share).astype(np.float32)
 

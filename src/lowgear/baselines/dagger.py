@@ -10,19 +10,25 @@ behaviour cloning in its data alone.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lowgear import LowgearError
 from lowgear.baselines import clone
 from lowgear.baselines.clone import CloneSettings
-from lowgear.baselines.demonstrations import Demonstrations, Trajectory, of_trajectories
-from lowgear.baselines.record import CUTS, MakeEnv, Progress, beginning, cut, gear_of, origin_of, play, stacked
+from lowgear.baselines.demonstrations import Demonstrations, Origin, Trajectory, of_trajectories
+from lowgear.baselines.record import (
+    SEGMENTS,
+    MakeEnv,
+    Progress,
+    beginning,
+    network_of,
+    play,
+    segment,
+    stack_networks,
+)
 from lowgear.baselines.student import Students
 from lowgear.evaluation.evaluate import slots_for
-from lowgear.policy.controller import Layers
 from lowgear.policy.file import Policy
 
 STARTS = 40  # stream of random numbers
@@ -60,58 +66,51 @@ def fit(
 ) -> tuple[Students, list[Demonstrations]]:
     """Student p of width `units` is taught by `teachers[p]` with `seeds[p]`; also all that was labelled for each.
 
-    Labels are never more than the settings allow; fewer where the episodes are too short to hold them. `progress` is
-    told of every round. The history is that of the last fit, and `round_return`, (rounds, P), of whoever acted.
+    Labels are never more than the settings allow; fewer where the episodes are too short to hold them. `progress`
+    counts rounds. The history is that of the last fit, and `round_return`, (rounds, P), of whoever acted.
     """
     _check(teachers, seeds, settings)
-    layers = stacked([gear_of(teacher) for teacher in teachers])
-    origins = [origin_of(teacher, seed) for teacher, seed in zip(teachers, seeds, strict=True)]
-    kept: list[list[Trajectory]] = [[] for _ in seeds]
-    lesson = Lesson(layers, make_env, seeds, settings)
-    actors, returns, fitted = layers, [], None
+    labellers = stack_networks([network_of(teacher) for teacher in teachers])
+    labelled: list[list[Trajectory]] = [[] for _ in seeds]
+    actors, returns, fitted = labellers, [], None
     for number in range(settings.rounds):
-        returns.append(_round(lesson, number, actors, kept))
-        data = [of_trajectories(origin, found) for origin, found in zip(origins, kept, strict=True)]
-        fitted = clone.fit(data, units, seeds, settings.clone, room=settings.labels)
-        actors = stacked([policy.weights.gears[0] for policy in fitted.policies])
+        env = make_env(len(seeds) * slots_for(len(seeds), settings.episodes))
+        try:
+            starts = [(seed, STARTS, number) for seed in seeds]
+            played = play(actors, labellers, env, settings.episodes, starts)
+        finally:
+            env.close()
+        for seed, own, episodes in zip(seeds, labelled, played, strict=True):
+            generator = np.random.default_rng((seed, SEGMENTS, number))
+            left = settings.labels - sum(len(trajectory.rewards) for trajectory in own)
+            own += _labels_of(episodes, -(-left // (settings.rounds - number)), settings.length, generator)
+        returns.append([np.mean([episode.episode_return for episode in episodes]) for episodes in played])
+        data = [
+            of_trajectories(Origin.of(teacher, seed), own)
+            for teacher, seed, own in zip(teachers, seeds, labelled, strict=True)
+        ]
+        fitted = clone.fit(data, units, seeds, settings.clone, capacity=settings.labels)
+        actors = stack_networks([policy.weights.gears[0] for policy in fitted.policies])
         if progress:
-            progress(1)
+            progress(number + 1, settings.rounds)
     assert fitted is not None
     policies = tuple(replace(p, header=replace(p.header, variant="dagger")) for p in fitted.policies)
-    return Students(policies, fitted.history | {"round_return": np.stack(returns)}), data
+    return Students(policies, fitted.history | {"round_return": np.array(returns, np.float32)}), data
 
 
-class Lesson(NamedTuple):
-    """What stays the same from round to round."""
-
-    teachers: Layers
-    make_env: MakeEnv
-    seeds: Sequence[int]
-    settings: DaggerSettings
-
-
-def _round(lesson: Lesson, number: int, actors: Layers, kept: list[list[Trajectory]]) -> npt.NDArray[np.float32]:
-    """Play, and add the round's share of labelled steps to what is `kept` of each student; also the mean returns."""
-    settings = lesson.settings
-    population = len(lesson.seeds)
-    env = lesson.make_env(population * slots_for(population, settings.episodes))
-    try:
-        starts = [(seed, STARTS, number) for seed in lesson.seeds]
-        played = play(actors, lesson.teachers, env, settings.episodes, starts)
-    finally:
-        env.close()
-    for seed, found, episodes in zip(lesson.seeds, kept, played, strict=True):
-        generator = np.random.default_rng((seed, CUTS, number))
-        left = settings.labels - sum(len(t.rewards) for t in found)
-        share = -(-left // (settings.rounds - number))
-        # The shortest come first, so that what they cannot fill goes to the longer ones.
-        for i, episode in enumerate(sorted(episodes, key=lambda e: len(e.rewards))):
-            part = cut(episode, settings.length, generator)
-            limit = -(-share // (settings.episodes - i))
-            if limit:
-                found.append(part if len(part.rewards) <= limit else beginning(part, limit))
-                share -= len(found[-1].rewards)
-    return np.array([np.mean([e.episode_return for e in episodes]) for episodes in played], np.float32)
+def _labels_of(
+    episodes: Sequence[Trajectory], labels: int, length: int | None, generator: np.random.Generator
+) -> list[Trajectory]:
+    """A round's labelled steps, spread evenly over its episodes."""
+    found: list[Trajectory] = []
+    # The shortest come first, so that what they cannot fill goes to the longer ones.
+    for i, episode in enumerate(sorted(episodes, key=lambda episode: len(episode.rewards))):
+        part = segment(episode, length, generator)
+        share = -(-labels // (len(episodes) - i))
+        if share:
+            found.append(beginning(part, share))
+            labels -= len(found[-1].rewards)
+    return found
 
 
 def _check(teachers: Sequence[Policy], seeds: Sequence[int], settings: DaggerSettings) -> None:

@@ -15,9 +15,11 @@ import numpy.typing as npt
 from safetensors.numpy import save as to_bytes
 
 from lowgear import LowgearError
+from lowgear.config.tasks import find
+from lowgear.policy.arrays import BoolArray, FloatArray
+from lowgear.policy.file import Policy
 from lowgear.policy.files import read_tensors, write_whole
 
-FloatArray = npt.NDArray[np.float32]
 ENTRY = "lowgear-demonstrations"
 FORMAT = 1
 
@@ -51,6 +53,19 @@ class Origin:
     recorded_with_seed: int
     format: int = FORMAT
 
+    @classmethod
+    def of(cls, teacher: Policy, seed: int) -> "Origin":
+        """Of a policy that acts with one gear, recorded with `seed`."""
+        header = teacher.header
+        assert header.forced_gear is not None
+        try:
+            env_id = find(header.task).env_id
+        except LowgearError:  # a task that was passed in from Python has no other name than its own
+            env_id = header.task
+        names = ("task", "recipe", "variant", "seed", "steps", "layout", "action_low", "action_high")
+        shared = {name: getattr(header, name) for name in names}
+        return cls(**shared, env_id=env_id, units=header.gears[header.forced_gear], recorded_with_seed=seed)
+
     @property
     def obs_dim(self) -> int:
         """Size of a flat observation."""
@@ -72,8 +87,8 @@ class Demonstrations:
     rewards: FloatArray  # (N,)
     bounds: npt.NDArray[np.int64]  # (T + 1,)
     last_observations: FloatArray  # (T, obs): where each trajectory's last action led
-    terminated: npt.NDArray[np.bool_]  # (T,): the trajectory ended with its episode, for real
-    truncated: npt.NDArray[np.bool_]  # (T,): or at the time limit
+    terminated: BoolArray  # (T,): the trajectory ended with its episode, for real
+    truncated: BoolArray  # (T,): or at the time limit
     episode_returns: FloatArray  # (T,): of the whole episodes the trajectories were cut from
 
     def __len__(self) -> int:
@@ -84,31 +99,26 @@ class Demonstrations:
         """T."""
         return len(self.bounds) - 1
 
-    @property
-    def teacher_return(self) -> float:
-        """Mean over the episodes played; of DAgger's data, over those of whoever acted."""
-        return float(self.episode_returns.mean(dtype=np.float64))
-
     def save(self, path: str | Path) -> None:
         """Write the file whole or not at all."""
         tensors = {name: np.ascontiguousarray(getattr(self, name)) for name in _shapes(self.origin, 0, 0)}
         write_whole(Path(path), to_bytes(tensors, {ENTRY: json.dumps(asdict(self.origin))}))
 
 
-def of_trajectories(origin: Origin, found: Sequence[Trajectory]) -> Demonstrations:
+def of_trajectories(origin: Origin, trajectories: Sequence[Trajectory]) -> Demonstrations:
     """Trajectories laid end to end."""
-    if not found:
+    if not trajectories:
         raise LowgearError("there is no trajectory to learn from: record at least one")
     return Demonstrations(
         origin,
-        observations=np.concatenate([t.observations for t in found]),
-        actions=np.concatenate([t.actions for t in found]),
-        rewards=np.concatenate([t.rewards for t in found]),
-        bounds=np.cumsum([0, *(len(t.observations) for t in found)], dtype=np.int64),
-        last_observations=np.stack([t.last_observation for t in found]),
-        terminated=np.array([t.terminated for t in found], np.bool_),
-        truncated=np.array([t.truncated for t in found], np.bool_),
-        episode_returns=np.array([t.episode_return for t in found], np.float32),
+        observations=np.concatenate([t.observations for t in trajectories]),
+        actions=np.concatenate([t.actions for t in trajectories]),
+        rewards=np.concatenate([t.rewards for t in trajectories]),
+        bounds=np.cumsum([0, *(len(t.observations) for t in trajectories)], dtype=np.int64),
+        last_observations=np.stack([t.last_observation for t in trajectories]),
+        terminated=np.array([t.terminated for t in trajectories], np.bool_),
+        truncated=np.array([t.truncated for t in trajectories], np.bool_),
+        episode_returns=np.array([t.episode_return for t in trajectories], np.float32),
     )
 
 

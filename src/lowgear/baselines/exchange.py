@@ -32,12 +32,12 @@ def to_minari(demonstrations: Demonstrations, dataset_id: str) -> None:
     buffers = []
     for i in range(demonstrations.trajectories):
         rows = slice(int(demonstrations.bounds[i]), int(demonstrations.bounds[i + 1]))
-        seen = demonstrations.observations[rows]
-        last = np.arange(len(seen)) == len(seen) - 1
+        observations = demonstrations.observations[rows]
+        last = np.arange(len(observations)) == len(observations) - 1
         buffers.append(
             EpisodeBuffer(
                 id=i,
-                observations=np.concatenate([seen, demonstrations.last_observations[i : i + 1]]),
+                observations=np.concatenate([observations, demonstrations.last_observations[i : i + 1]]),
                 actions=scaled[rows],
                 rewards=demonstrations.rewards[rows],
                 terminations=last & demonstrations.terminated[i],

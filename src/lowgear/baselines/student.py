@@ -1,24 +1,24 @@
 """What the imitators train: networks of a gear's own shape, and the policies they become.
 
 A student is saved as a small-only agent is: it is gear 0, always forced, so that its price follows
-`lowgear.policy.cost`. The
-other gear has the teacher's width and weights of zero: it never runs, and is there so that FLOPs saved are counted
-against the teacher. The master is as small as a master can be, and is never asked.
+`lowgear.policy.cost`. The other gear has the teacher's width and weights of zero: it never runs, and is there so that
+FLOPs saved are counted against the teacher. The master is as small as a master can be, and is never asked.
 """
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
 from lowgear import LowgearError
 from lowgear.baselines.demonstrations import Demonstrations, Origin
 from lowgear.config.run import MAX_SEED
 from lowgear.learning.networks import Mlp, init_actor, mlp
+from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import Layers, Weights
 from lowgear.policy.file import Policy, PolicyHeader
 
@@ -30,7 +30,30 @@ class Students:
     """P trained students, and how the training went."""
 
     policies: tuple[Policy, ...]
-    history: dict[str, npt.NDArray[np.float32]]  # (time, P) each; time is epochs, rounds or batches
+    history: dict[str, FloatArray]  # (time, P) each; time is epochs, rounds or batches
+
+
+class Pairs(NamedTuple):
+    """What P students are taught with, padded to N pairs each."""
+
+    observations: jax.Array  # (P, N, obs)
+    actions: jax.Array  # (P, N, act)
+    rows: jax.Array  # (P,): how many pairs are real
+
+
+def stack_pairs(demonstrations: Sequence[Demonstrations], capacity: int = 0) -> Pairs:
+    """The pairs of each student, with room for the longest set, or for `capacity` pairs if those are more."""
+    rows = [len(d) for d in demonstrations]
+    capacity = max(capacity, *rows)
+
+    def padded(arrays: Sequence[FloatArray]) -> jax.Array:
+        return jnp.asarray(np.stack([np.pad(array, ((0, capacity - len(array)), (0, 0))) for array in arrays]))
+
+    return Pairs(
+        padded([d.observations for d in demonstrations]),
+        padded([d.actions for d in demonstrations]),
+        jnp.asarray(rows, jnp.int32),
+    )
 
 
 def init(seeds: Sequence[int], origin: Origin, units: int) -> Mlp:

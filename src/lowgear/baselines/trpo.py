@@ -13,14 +13,13 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
+from jax.scipy.sparse.linalg import cg
 
 from lowgear.learning.networks import LOG_STD_MAX, LOG_STD_MIN, Mlp, init_actor, init_mlp, mlp
+from lowgear.learning.optimiser import ADAM, adam_step
 
-ADAM = optax.flatten(optax.scale_by_adam())
 ACTIVATION = "tanh"
 Metrics = dict[str, jax.Array]
-Search = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
-Found = tuple[jax.Array, jax.Array, jax.Array]
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,9 @@ class TrpoSettings:
     value_rate: float = 3e-4  # Adam's
     value_epochs: int = 3
     value_batch: int = 128
+
+
+Taken = tuple[jax.Array, jax.Array, jax.Array]  # a point, its divergence, and whether a step was taken
 
 
 class TrpoState(NamedTuple):
@@ -91,23 +93,6 @@ def fisher_product(actor: Mlp, observation: jax.Array, vector: jax.Array) -> jax
     return image
 
 
-def conjugate_gradient(product: Callable[[jax.Array], jax.Array], target: jax.Array, steps: int) -> jax.Array:
-    """The x with `product(x) = target`, for a positive definite product, after so many steps."""
-
-    def step(carry: Search, _: None) -> tuple[Search, None]:
-        x, rest, direction, size = carry
-        image = product(direction)
-        # Once solved exactly, directions are zero and must stay so.
-        length = jnp.where(size > 0, size / jnp.maximum(direction @ image, 1e-30), 0.0)
-        rest_next = rest - length * image
-        size_next = rest_next @ rest_next
-        turn = jnp.where(size > 0, size_next / jnp.maximum(size, 1e-30), 0.0)
-        return (x + length * direction, rest_next, rest_next + turn * direction, size_next), None
-
-    start = (jnp.zeros_like(target), target, target, target @ target)
-    return jax.lax.scan(step, start, None, length=steps)[0][0]
-
-
 def improve(
     actor: Mlp, observation: jax.Array, raw: jax.Array, advantage: jax.Array, settings: TrpoSettings
 ) -> tuple[Mlp, Metrics]:
@@ -122,35 +107,35 @@ def improve(
     def fisher(vector: jax.Array) -> jax.Array:
         return fisher_product(actor, observation, vector) + settings.damping * vector
 
-    def judge(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def gain_and_kl(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         return gain(x) - before, divergence(old, gaussian(unravel(x), observation))
 
     before, slope = jax.value_and_grad(gain)(flat)
-    direction = conjugate_gradient(fisher, slope, settings.solver_steps)
+    direction, _ = cg(fisher, slope, tol=0.0, maxiter=settings.solver_steps)
     curvature = 0.5 * direction @ fisher(direction)
     full = direction * jnp.sqrt(settings.max_kl / jnp.maximum(curvature, 1e-30))
-    chosen, kl = line_search(flat, full, judge, settings)
+    chosen, kl = line_search(flat, full, gain_and_kl, settings)
     return unravel(chosen), {"kl": kl, "gain": gain(chosen) - before}
 
 
 def line_search(
     start: jax.Array,
     full: jax.Array,
-    judge: Callable[[jax.Array], tuple[jax.Array, jax.Array]],
+    gain_and_kl: Callable[[jax.Array], tuple[jax.Array, jax.Array]],
     settings: TrpoSettings,
 ) -> tuple[jax.Array, jax.Array]:
     """The longest of `full`, half of it, a quarter… that gains something within the trust region; else `start`.
 
-    `judge` gives a point's gain and divergence; also returned is the divergence of what was taken.
+    Also returned is the divergence of what was taken.
     """
 
-    def step(carry: Found, length: jax.Array) -> tuple[Found, None]:
-        x, kl, found = carry
+    def step(carry: Taken, length: jax.Array) -> tuple[Taken, None]:
+        x, kl, taken = carry
         tried = start + length * full
-        gain, tried_kl = judge(tried)
+        gain, tried_kl = gain_and_kl(tried)
         # A comparison with NaN is false, so a broken point is never taken.
-        good = (gain > 0) & (tried_kl <= settings.kl_slack * settings.max_kl) & ~found
-        return (jnp.where(good, tried, x), jnp.where(good, tried_kl, kl), found | good), None
+        good = (gain > 0) & (tried_kl <= settings.kl_slack * settings.max_kl) & ~taken
+        return (jnp.where(good, tried, x), jnp.where(good, tried_kl, kl), taken | good), None
 
     lengths = 0.5 ** jnp.arange(settings.halvings, dtype=jnp.float32)
     first = (start, jnp.zeros((), jnp.float32), jnp.zeros((), bool))
@@ -162,22 +147,23 @@ def advantages(
     reward: jax.Array,
     value: jax.Array,
     next_value: jax.Array,
-    ends: tuple[jax.Array, jax.Array],
+    terminated: jax.Array,
+    ended: jax.Array,
     settings: TrpoSettings,
 ) -> jax.Array:
-    """GAE(λ), (T, E) as everything that comes in; `ends` is where steps terminated, and where an episode was over.
+    """GAE(λ), (T, E) as everything that comes in.
 
-    A time limit is bootstrapped through: `next_value` is that of where the step led.
+    A time limit, where an episode `ended` but not `terminated`, is bootstrapped through: `next_value` is that of where
+    the step led.
     """
-    terminated, over = ends
     error = reward + settings.discount * (1 - terminated) * next_value - value
 
     def step(carry: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        error, over = now
-        found = error + settings.discount * settings.trace * (1 - over) * carry
-        return found, found
+        error, ended = now
+        advantage = error + settings.discount * settings.trace * (1 - ended) * carry
+        return advantage, advantage
 
-    return jax.lax.scan(step, jnp.zeros_like(error[0]), (error, over), reverse=True)[1]
+    return jax.lax.scan(step, jnp.zeros_like(error[0]), (error, ended), reverse=True)[1]
 
 
 def values(value: Mlp, observation: jax.Array) -> jax.Array:
@@ -186,7 +172,12 @@ def values(value: Mlp, observation: jax.Array) -> jax.Array:
 
 
 def fit_value(
-    value: Mlp, adam: optax.OptState, observation: jax.Array, target: jax.Array, rows: jax.Array, rate: float
+    value: Mlp,
+    adam: optax.OptState,
+    observation: jax.Array,
+    target: jax.Array,
+    rows: jax.Array,
+    learning_rate: jax.Array,
 ) -> tuple[Mlp, optax.OptState]:
     """One step of Adam on the squared error for each of `rows` (batches, B)."""
 
@@ -194,7 +185,7 @@ def fit_value(
         return jnp.square(values(value, observation[rows]) - target[rows]).mean()
 
     def step(carry: tuple[Mlp, optax.OptState], rows: jax.Array) -> tuple[tuple[Mlp, optax.OptState], None]:
-        steps, adam = ADAM.update(jax.grad(loss)(carry[0], rows), carry[1])
-        return (jax.tree.map(lambda p, s: p - rate * s, carry[0], steps), adam), None
+        value, adam = carry
+        return adam_step(value, jax.grad(loss)(value, rows), adam, learning_rate), None
 
     return jax.lax.scan(step, (value, adam), rows)[0]

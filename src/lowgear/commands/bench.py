@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
+from lowgear.commands import lists
+from lowgear.commands.options import gears_option, json_option, list_option
+from lowgear.commands.output import show
 
 if TYPE_CHECKING:
     from lowgear.bench.train_cases import Case
@@ -23,7 +26,7 @@ def bench() -> None:
 @click.option("--best", is_flag=True, help="The policy that scored best while training, not the last one.")
 @click.option("--cost-coefficient", type=float, metavar="X", help="Setting of the dial.  [default: the policy's own]")
 @click.option("--episodes", default=2, show_default=True, help="Stored episodes to replay.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there.")
+@json_option
 def deploy(
     directory: Path, agent: int | None, best: bool, cost_coefficient: float | None, episodes: int, as_json: bool
 ) -> None:
@@ -37,8 +40,6 @@ def deploy(
       lowgear bench deploy runs/NAME --agent 2
       lowgear bench deploy runs/NAME --cost-coefficient 0.03 --json
     """
-    import json
-
     from rich.console import Console
 
     from lowgear.bench.deploy import measure
@@ -62,20 +63,17 @@ def deploy(
             "policy": source.path.name,
             "from_environment": source.make_env is not None,
         } | measure(source.policy, stored, lambda what: status.update(what))
-    if as_json:
-        click.echo(json.dumps(report, indent=2))
-    else:
-        print_deploy(report)
+    show(report, as_json, print_deploy)
 
 
 @bench.command()
 @click.argument("task", required=False)
 @click.option("--recipe", help="Settings of the learners: modern or paper.  [default: modern]")
-@click.option("--agents", metavar="LIST", help="One case for each number of agents: 1,8,32.  [default: 1]")
-@click.option("--gears", metavar="WIDTHS", help="Hidden widths, cheapest first: 8,64.  [default: the paper's]")
+@list_option("--agents", lists.integers, "One case for each number of agents: 1,8,32.  [default: 1]")
+@gears_option
 @click.option("--environments", type=int, help="Of each agent.  [default: the recipe's, 1]")
 @click.option("--seconds", default=20.0, show_default=True, help="Of training to time in each case, once it is warm.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there.")
+@json_option
 def train(task: str | None, seconds: float, as_json: bool, **options: Any) -> None:
     """Time training, with every learner updated once for each environment step.
 
@@ -88,7 +86,6 @@ def train(task: str | None, seconds: float, as_json: bool, **options: Any) -> No
       lowgear bench train walker-stand --agents 1,8,32,64
       lowgear bench train Walker2d-v3 --recipe paper --gears 64,256 --seconds 60 --json
     """
-    import json
     import os
 
     import jax
@@ -96,16 +93,13 @@ def train(task: str | None, seconds: float, as_json: bool, **options: Any) -> No
     from lowgear.bench.train_table import print_train
     from lowgear.training.provenance import provenance
 
-    found = _measured(_cases(task, options), seconds)
+    measured = _measure(_cases(task, options), seconds)
     machine = {"cores": os.cpu_count(), "backend": jax.default_backend(), "provenance": provenance()}
-    report = machine | {"cases": found}
-    if as_json:
-        click.echo(json.dumps(report, indent=2))
-    else:
-        print_train(report)
+    report = machine | {"cases": measured}
+    show(report, as_json, print_train)
 
 
-def _measured(cases: "Sequence[Case]", seconds: float) -> list[dict[str, Any]]:
+def _measure(cases: "Sequence[Case]", seconds: float) -> list[dict[str, Any]]:
     """What each case took, one after another, with a line on standard error that says how far it is."""
     from rich.console import Console
 
@@ -113,7 +107,7 @@ def _measured(cases: "Sequence[Case]", seconds: float) -> list[dict[str, Any]]:
     from lowgear.envs import make_env
 
     configs = [case.config() for case in cases]  # all first, so that a bad one is told at once
-    found = []
+    measured = []
     with Console(stderr=True).status("", refresh_per_second=4) as status:
         for number, config in enumerate(configs, 1):
             agents = f"{len(config.agents)} agent{'s' * (len(config.agents) > 1)}"
@@ -123,21 +117,19 @@ def _measured(cases: "Sequence[Case]", seconds: float) -> list[dict[str, Any]]:
                 status.update(f"{name}: {what}")
 
             show("starting")
-            found.append(measure(config, make_env(config, config.environments), seconds, show))
-    return found
+            measured.append(measure(config, make_env(config, config.environments), seconds, show))
+    return measured
 
 
 def _cases(task: str | None, options: dict[str, Any]) -> "Sequence[Case]":
     """Those of our own, or one for each number of agents on the task named."""
     from lowgear.bench.train_cases import CASES, Case
-    from lowgear.commands.lists import integers
-    from lowgear.config.tasks import parse_gears
 
     if task is None:
         for name, value in options.items():
             if value is not None:
-                raise LowgearError(f"--{name} {value} is for a case of your own: name its TASK, as in walker-stand")
+                shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
+                raise LowgearError(f"--{name} {shown} is for a case of your own: name its TASK, as in walker-stand")
         return CASES
-    gears = None if options["gears"] is None else parse_gears(options["gears"])
-    counts = [1] if options["agents"] is None else integers("--agents", options["agents"])
-    return [Case(task, options["recipe"] or "modern", gears, count, options["environments"]) for count in counts]
+    recipe, gears, environments = options["recipe"] or "modern", options["gears"], options["environments"]
+    return [Case(task, recipe, gears, count, environments) for count in options["agents"] or [1]]

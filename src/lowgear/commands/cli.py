@@ -4,7 +4,6 @@ That keeps `lowgear --help` fast. A LowgearError becomes one line on standard er
 """
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,12 +13,9 @@ from lowgear.commands.evaluate import evaluate
 from lowgear.commands.export import export
 from lowgear.commands.report import report
 from lowgear.commands.study import study
+from lowgear.commands.tasks import tasks
 from lowgear.commands.train import train
 from lowgear.commands.tune import tune
-
-if TYPE_CHECKING:
-    from lowgear.config.tasks import Task
-    from lowgear.envs import EnvSpec
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -49,48 +45,8 @@ def cli() -> None:
     """
 
 
-@cli.command()
-@click.argument("name", required=False)
-@click.option("--gears", metavar="WIDTHS", help="Widths to price instead of the preset, cheapest first: 8,64.")
-@click.option("--try", "try_out", is_flag=True, help="Step each task for a second with random actions.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there.")
-def tasks(name: str | None, gears: str | None, try_out: bool, as_json: bool) -> None:
-    """Show what can be trained.
-
-    All published tasks with their presets, or the one called NAME.
-
-    NAME is a published task, or gym:ID, dmc:domain-task or envpool:ID for any other environment with
-    Box actions.
-    """
-    import json
-
-    from rich.console import Console
-
-    from lowgear.commands import tables
-    from lowgear.config.tasks import published_tasks
-
-    if name is None and gears is not None:
-        raise LowgearError(f"--gears {gears} prices one task: write `lowgear tasks NAME --gears {gears}`")
-    chosen = [_find(name, gears)] if name else list(published_tasks().values())
-    rows = [tables.task_row(task, _spec(task)) for task in chosen]
-    if try_out:
-        speeds = _try(chosen)
-        rows = [row | {"steps_per_second": speed} for row, speed in zip(rows, speeds, strict=True)]
-    if as_json:
-        click.echo(json.dumps(rows[0] if name else rows, indent=2))
-    elif name:
-        tables.print_task(Console(), rows[0])
-    else:
-        tables.print_tasks(Console(), rows)
-
-
-cli.add_command(train)
-cli.add_command(evaluate)
-cli.add_command(tune)
-cli.add_command(export)
-cli.add_command(bench)
-cli.add_command(report)
-cli.add_command(study)
+for command in (tasks, train, evaluate, tune, export, bench, report, study):
+    cli.add_command(command)
 
 
 def main() -> None:
@@ -105,40 +61,3 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-
-
-def _find(name: str, gears: str | None) -> "Task":
-    from dataclasses import replace
-
-    from lowgear.config.tasks import find, parse_gears
-
-    task = find(name)
-    # Other widths are no longer the published task: its figures would stand beside costs that are not theirs.
-    return task if gears is None else replace(task, gears=parse_gears(gears), published=None)
-
-
-def _spec(task: "Task") -> "EnvSpec | None":
-    """What only the made environment can tell; a published task's sizes are known without it."""
-    if task.published is not None:
-        return None
-    from lowgear import envs
-
-    env = envs.make(task, 1)
-    env.close()
-    return env.spec
-
-
-def _try(chosen: "list[Task]") -> list[float]:
-    """Steps a second of each task, with a bar on standard error."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from lowgear.envs.trial import steps_per_second
-
-    speeds: list[float] = []
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("", total=len(chosen))
-        for task in chosen:
-            progress.update(bar, description=task.name)
-            speeds.append(steps_per_second(task, lambda share: progress.update(bar, completed=len(speeds) + share)))
-    return speeds

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
+from lowgear.commands import lists
+from lowgear.commands.options import json_option, list_option
+from lowgear.commands.output import progress_bar, show
 
 if TYPE_CHECKING:
     from lowgear.config.run_directory import RunDirectory
@@ -20,10 +23,10 @@ if TYPE_CHECKING:
     type=click.Choice(["greedy", "boltzmann"]),
     help="How the master picks: its best value, or softmax of its values.  [default: the paper's for the task]",
 )
-@click.option(
+@list_option(
     "--cost-coefficients",
-    metavar="LIST",
-    help="Settings of the dial, 0.001,0.01,0.1: every dial agent plays at each.  [default: the policy's own]",
+    lists.numbers,
+    "Settings of the dial, 0.001,0.01,0.1: every dial agent plays at each.  [default: the policy's own]",
 )
 @click.option(
     "--frontier",
@@ -33,17 +36,8 @@ if TYPE_CHECKING:
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
 @click.option("--seed", default=0, show_default=True, help="Of the episodes' starts.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there.")
-def evaluate(
-    directory: Path,
-    episodes: int,
-    master: str | None,
-    cost_coefficients: str | None,
-    frontier: int | None,
-    best: bool,
-    seed: int,
-    as_json: bool,
-) -> None:
+@json_option
+def evaluate(directory: Path, best: bool, as_json: bool, **options: Any) -> None:
     """Score the controllers of the run in DIRECTORY over many episodes at once.
 
     Prints return (mean, spread, 95% interval), share of the large gear, FLOPs per step and the reduction against the
@@ -56,57 +50,19 @@ def evaluate(
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --frontier 7
     """
     import json
-    from functools import partial
-
-    from rich.console import Console
-    from rich.progress import Progress
 
     from lowgear.commands import tables
     from lowgear.config.run_directory import RunDirectory
-    from lowgear.envs import make_env
-    from lowgear.evaluation.evaluate import play_policies, summarise
     from lowgear.policy.files import write_whole
 
-    if episodes < 1:
-        raise LowgearError(f"--episodes {episodes}: write 1 or more")
+    if options["episodes"] < 1:
+        raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
     run = RunDirectory(directory)
-    config = run.read_config()
     policies = load_policies(run, best)
-    numbered = _at_settings(policies, cost_coefficients, frontier)
-    how = master or ("boltzmann" if config.boltzmann else "greedy")
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("episodes", total=episodes * len(numbered))
-        played = play_policies(
-            [policy for _, policy in numbered],
-            partial(make_env, config),
-            episodes,
-            how,
-            seed,
-            lambda count: progress.advance(bar, count),
-        )
-    report: dict[str, Any] = {
-        "task": config.task,
-        "recipe": config.recipe.name,
-        "steps": policies[0].header.steps,
-        "episodes": episodes,
-        "master": how,
-        "agents": [
-            {
-                "agent": agent,
-                "variant": policy.header.variant,
-                "seed": policy.header.seed,
-                "cost_coefficient": policy.header.cost_coefficient,
-            }
-            | summarise(played, place, policy.header.prices)
-            for place, (agent, policy) in enumerate(numbered)
-        ],
-    }
-    text = json.dumps(report, indent=2)
-    write_whole(run.evaluation, text.encode())
-    if as_json:
-        click.echo(text)
-    else:
-        tables.print_evaluation(report["agents"])
+    numbered = _at_settings(policies, options["cost_coefficients"], options["frontier"])
+    report = _evaluate(run, numbered, options)
+    write_whole(run.evaluation, json.dumps(report, indent=2).encode())
+    show(report, as_json, lambda report: tables.print_evaluation(report["agents"]))
     if len(numbered) > len(policies):
         _draw_frontier(report, directory)
 
@@ -121,20 +77,53 @@ def load_policies(run: "RunDirectory", best: bool) -> "list[Policy]":
     return [load(path) for path in paths]
 
 
-def _at_settings(policies: "list[Policy]", coefficients: str | None, count: int | None) -> "list[tuple[int, Policy]]":
+def _at_settings(
+    policies: "list[Policy]", coefficients: tuple[float, ...] | None, count: int | None
+) -> "list[tuple[int, Policy]]":
     """Every dial agent at each setting asked for, the others as they are, with the agents' numbers."""
-    from lowgear.commands import lists
     from lowgear.evaluation.evaluate import at_settings
 
     if coefficients is not None and count is not None:
         raise LowgearError("--cost-coefficients and --frontier both choose the settings: give one of them")
     if count is not None and count < 2:
         raise LowgearError(f"--frontier {count}: a line needs 2 settings or more")
-    if coefficients is None and count is None:
+    settings = count or coefficients
+    if settings is None:
         return list(enumerate(policies))
     if not any(policy.turns for policy in policies):
         raise LowgearError("no agent of this run has a dial: its coefficients were settled when it was trained")
-    return at_settings(policies, count or lists.numbers("--cost-coefficients", str(coefficients)))
+    return at_settings(policies, settings)
+
+
+def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options: dict[str, Any]) -> dict[str, Any]:
+    from functools import partial
+
+    from lowgear.envs import make_env
+    from lowgear.evaluation.evaluate import play_policies, summarise
+
+    config, episodes = run.read_config(), options["episodes"]
+    master = options["master"] or config.master
+    policies = [policy for _, policy in numbered]
+    make = partial(make_env, config)
+    with progress_bar("episodes", episodes * len(policies)) as update:
+        played = play_policies(policies, make, episodes, master, options["seed"], lambda count: update(advance=count))
+    return {
+        "task": config.task,
+        "recipe": config.recipe.name,
+        "steps": policies[0].header.steps,
+        "episodes": episodes,
+        "master": master,
+        "agents": [
+            {
+                "agent": agent,
+                "variant": policy.header.variant,
+                "seed": policy.header.seed,
+                "cost_coefficient": policy.header.cost_coefficient,
+            }
+            | summarise(played, place, policy.header.cost)
+            for place, (agent, policy) in enumerate(numbered)
+        ],
+    }
 
 
 def _draw_frontier(report: dict[str, Any], directory: Path) -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
+from lowgear.commands.options import json_option
+from lowgear.commands.output import show
 
 if TYPE_CHECKING:
     from lowgear.export.source import Source
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Directory to write into.  [default: DIR/export/...]")
 @click.option("--unchecked", is_flag=True, help="Write C even where no compiler can check it.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there.")
+@json_option
 def export(directory: Path, form: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Write the controller in DIR, a run directory or a policy file, as something a robot can run.
 
@@ -44,8 +46,6 @@ def export(directory: Path, form: str, out: Path | None, as_json: bool, **option
       lowgear export runs/NAME --format c --cost-coefficient 0.03 --name walker --out firmware/
       lowgear export agent0.safetensors --format onnx
     """
-    import json
-
     from rich.console import Console
 
     from lowgear.export import export as write
@@ -65,14 +65,12 @@ def export(directory: Path, form: str, out: Path | None, as_json: bool, **option
             source, name or default_name(source.policy.header.task), options["weights"], unchecked=options["unchecked"]
         )
         report = write(request, form, place)
-    if as_json:
-        click.echo(json.dumps(report | {"out": str(place)}, indent=2))
-    else:
-        _say(source, report, place)
+    show(report | {"out": str(place)}, as_json, lambda report: _print_export(source, report))
 
 
-def _say(source: "Source", report: dict[str, Any], place: Path) -> None:
+def _print_export(source: "Source", report: dict[str, Any]) -> None:
     """What was written, and how far it was checked."""
+    place = Path(report["out"])
     agent = "" if source.agent is None else f"agent {source.agent}, "
     header = source.policy.header
     gears = "/".join(str(units) for units in header.gears)

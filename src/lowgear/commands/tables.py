@@ -10,7 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from lowgear.config.tasks import SOURCES, Task
-from lowgear.policy import cost
+from lowgear.policy.cost import PAPER_MASTER_UNITS, cost_model
 
 if TYPE_CHECKING:  # its module loads NumPy, which a table of names can do without
     from lowgear.envs.protocol import EnvSpec
@@ -22,43 +22,44 @@ reductions of MountainCar, Swimmer, Ant, PickAndPlace, walker and finger are
 those of the best seed. `lowgear tasks NAME` shows one task; any other
 environment is gym:ID, dmc:domain-task or envpool:ID."""
 
-Column = tuple[str, Callable[[dict[str, Any]], str]]
+Row = dict[str, Any]
+Column = tuple[str, Callable[[Row], str]]
 
 
-def task_row(task: Task, spec: "EnvSpec | None" = None) -> dict[str, Any]:
+def task_row(task: Task, spec: "EnvSpec | None" = None) -> Row:
     """Everything known about a task, ready for JSON; `spec` adds what only the made environment can tell."""
     row = asdict(task)
     if spec is not None:
         row |= asdict(spec)
         row["name"] = task.name
     if row["gears"] is not None:
-        sizes = row["obs_dim"], row["act_dim"]
-        row["gear_flops"] = [cost.policy_flops(*sizes, units) for units in row["gears"]]
-        row["gear_costs"] = list(cost.gear_costs(*sizes, row["gears"]))
+        model = cost_model(row["obs_dim"], row["act_dim"], row["gears"], PAPER_MASTER_UNITS)
+        row["gear_flops"], row["gear_costs"] = list(model.gears), list(model.gear_costs)
     return row
 
 
-def print_tasks(console: Console, rows: Sequence[dict[str, Any]]) -> None:
+def print_tasks(rows: Sequence[Row]) -> None:
     """The published tasks as one table, or as two where the terminal is narrow."""
+    console = Console()
     speed = [SPEED] if "steps_per_second" in rows[0] else []
-    whole = _table("", [*PRESET, *PUBLISHED, *speed], rows)
+    whole = _table([NAME, *PRESET, *PUBLISHED, *speed], rows)
     if Measurement.get(console, console.options.update(width=1000), whole).maximum <= console.width:
         console.print(whole)
     else:
-        console.print(_table("Presets", [*PRESET, *speed], rows))
-        console.print(_table("Published by the paper", PUBLISHED, rows))
+        console.print(_table([NAME, *PRESET, *speed], rows, title="Presets"))
+        console.print(_table([NAME, *PUBLISHED], rows, title="Published by the paper"))
     console.print(LEGEND)
 
 
-def print_task(console: Console, row: dict[str, Any]) -> None:
+def print_task(row: Row) -> None:
     """One task, line by line."""
     card = Table("", "", box=None, show_header=False, title=row["name"], title_justify="left")
     for label, value in _lines(row):
         card.add_row(f"[bold]{label}[/]", value)
-    console.print(card)
+    Console().print(card)
 
 
-def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
+def _lines(row: Row) -> list[tuple[str, str]]:
     lines = [
         ("environment", f"{row['env_id']} of {SOURCES[row['source']]}"),
         ("observation", _observation(row)),
@@ -80,7 +81,7 @@ def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-def _published_lines(row: dict[str, Any]) -> list[tuple[str, str]]:
+def _published_lines(row: Row) -> list[tuple[str, str]]:
     published = row["published"]
     master = "sampled (Boltzmann)" if row["boltzmann"] else "greedy"
     return [
@@ -95,7 +96,7 @@ def _published_lines(row: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _observation(row: dict[str, Any]) -> str:
+def _observation(row: Row) -> str:
     fields = [f"{key} {size}" for key, size in row.get("layout", ()) if key]
     return f"{row['obs_dim']}" + (f" ({', '.join(fields)})" if fields else "")
 
@@ -104,16 +105,17 @@ def _pair(mean_std: Sequence[float]) -> str:
     return f"{mean_std[0]:g} ± {mean_std[1]:g}"
 
 
-def _table(title: str, columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> Table:
+def _table(columns: Sequence[Column], rows: Sequence[Row], left: Sequence[str] = ("task",), title: str = "") -> Table:
+    """Columns under the heads in `left` are set to the left."""
     table = Table(title=title or None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
-    table.add_column("task", no_wrap=True)
-    for header, _ in columns:
-        table.add_column(header, justify="right", no_wrap=True)
+    for head, _ in columns:
+        table.add_column(head, justify="left" if head in left else "right", no_wrap="task" in left)
     for row in rows:
-        table.add_row(row["name"], *(cell(row) for _, cell in columns))
+        table.add_row(*(cell(row) for _, cell in columns))
     return table
 
 
+NAME: Column = ("task", lambda row: row["name"])
 PRESET: list[Column] = [
     ("obs", lambda row: f"{row['obs_dim']}"),
     ("act", lambda row: f"{row['act_dim']}"),
@@ -134,57 +136,46 @@ PUBLISHED: list[Column] = [
 SPEED: Column = ("steps/s", lambda row: f"{row['steps_per_second']:,.0f}")
 
 
-def print_evaluation(lines: Sequence[dict[str, Any]]) -> None:
+def print_evaluation(rows: Sequence[Row]) -> None:
     """What controllers scored and cost, one row for each agent and setting.
 
     Returns are means with their 95% interval. Three gears and more show the share of each,
     two the share of the large one. FLOPs are per step, saved against the large gear.
     """
-    with_success = any(line["success_rate"] is not None for line in lines)
-    several = len(lines[0]["gear_share"]) > 2
-    share = "gears %" if several else "large"
-    heads = ["", "variant", "seed", "λ", "return", share, "period", "FLOPs", "saved"]
-    table = Table(*heads, *(["success"] if with_success else []), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in table.columns[2:]:
-        column.justify = "right"
-    for line in lines:
-        success = [f"{line['success_rate']:.1%}"] if with_success else []
-        table.add_row(
-            str(line["agent"]),
-            line["variant"],
-            str(line["seed"]),
-            f"{line['cost_coefficient']:.3g}",
-            f"{line['return_mean']:.1f} ± {line['return_ci95']:.1f}",
-            "/".join(f"{100 * part:.0f}" for part in line["gear_share"]) if several else f"{line['large_share']:.1%}",
-            "" if line["period_mean"] is None else f"{line['period_mean']:.1f}",
-            f"{line['flops_per_step']:.0f}",
-            f"{line['flops_reduction']:.1%}",
-            *success,
-        )
-    Console().print(table)
+    several = len(rows[0]["gear_share"]) > 2
+    columns: list[Column] = [
+        ("", lambda row: str(row["agent"])),
+        ("variant", lambda row: row["variant"]),
+        ("seed", lambda row: str(row["seed"])),
+        ("λ", lambda row: f"{row['cost_coefficient']:.3g}"),
+        ("return", lambda row: f"{row['return_mean']:.1f} ± {row['return_ci95']:.1f}"),
+        ("gears %", lambda row: "/".join(f"{100 * share:.0f}" for share in row["gear_share"]))
+        if several
+        else ("large", lambda row: f"{row['large_share']:.1%}"),
+        ("period", lambda row: "" if row["period_mean"] is None else f"{row['period_mean']:.1f}"),
+        ("FLOPs", lambda row: f"{row['flops_per_step']:.0f}"),
+        ("saved", lambda row: f"{row['flops_reduction']:.1%}"),
+    ]
+    if any(row["success_rate"] is not None for row in rows):
+        columns.append(("success", lambda row: f"{row['success_rate']:.1%}"))
+    Console().print(_table(columns, rows, left=("", "variant")))
 
 
-def print_tuning(lines: Sequence[dict[str, Any]]) -> None:
+def print_tuning(rows: Sequence[Row]) -> None:
     """Where the dials were set, one row for each agent, or how near they came.
 
     `close` marks a setting whose interval does not clear the demand.
     """
-    heads = ["", "seed", "λ", "score", "± 95%", "of best", "saved", "± 95%", "episodes", ""]
-    table = Table(*heads, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in table.columns[1:-1]:
-        column.justify = "right"
-    for line in lines:
-        note = "" if line["certain"] else "close"
-        table.add_row(
-            str(line["agent"]),
-            str(line["seed"]),
-            f"{line['cost_coefficient']:.3g}" if line["meets"] else "none",
-            f"{line['score_mean']:.4g}",
-            f"{line['score_ci95']:.2g}",
-            f"{line['score_mean'] / line['best_score']:.1%}" if line["best_score"] > 0 else "",
-            f"{line['flops_reduction']:.1%}",
-            f"{line['flops_reduction_ci95']:.1%}",
-            str(line["episodes_in_all"]),
-            note if line["meets"] else "nearest",
-        )
-    Console().print(table)
+    columns: list[Column] = [
+        ("", lambda row: str(row["agent"])),
+        ("seed", lambda row: str(row["seed"])),
+        ("λ", lambda row: f"{row['cost_coefficient']:.3g}" if row["meets"] else "none"),
+        ("score", lambda row: f"{row['score_mean']:.4g}"),
+        ("± 95%", lambda row: f"{row['score_ci95']:.2g}"),
+        ("of best", lambda row: f"{row['score_mean'] / row['best_score']:.1%}" if row["best_score"] > 0 else ""),
+        ("saved", lambda row: f"{row['flops_reduction']:.1%}"),
+        ("± 95%", lambda row: f"{row['flops_reduction_ci95']:.1%}"),
+        ("episodes", lambda row: str(row["episodes_in_all"])),
+        ("", lambda row: "nearest" if not row["meets"] else "" if row["certain"] else "close"),
+    ]
+    Console().print(_table(columns, rows, left=("",)))

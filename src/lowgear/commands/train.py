@@ -7,35 +7,42 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
+from lowgear.commands import lists
+from lowgear.commands.options import gears_option, list_option, recipe_option, steps_option
 
 if TYPE_CHECKING:
     from lowgear.config.run import RunConfig
+    from lowgear.config.run_directory import RunDirectory
 
 
 @click.command()
 @click.argument("task", required=False)
-@click.option("--recipe", default="modern", show_default=True, help="Settings of the learners: modern or paper.")
-@click.option("--steps", type=int, help="Environment steps of each agent.  [default: the paper's]")
-@click.option("--seeds", default="0", show_default=True, help="One agent for each: 0-4 or 0,2,7.")
-@click.option(
+@recipe_option
+@steps_option
+@list_option(
+    "--seeds", lists.integers, "One agent for each: 0-4 or 0,2,7.", metavar=None, default="0", show_default=True
+)
+@list_option(
     "--variants",
+    lambda _, text: lists.words(text),
+    "asymmetric, small-only, large-only, fixed-cost, no-cost, separate-buffers: one agent for each and each seed.",
+    metavar=None,
     default="asymmetric",
     show_default=True,
-    help="asymmetric, small-only, large-only, fixed-cost, no-cost, separate-buffers: one agent for each and each seed.",
 )
-@click.option(
+@list_option(
     "--cost-coefficients",
-    metavar="LIST",
-    help="Prices of compute, 0.001,0.1: the ends of the dial, or one agent for each where there is no dial (the "
+    lists.numbers,
+    "Prices of compute, 0.001,0.1: the ends of the dial, or one agent for each where there is no dial (the "
     "paper's recipe, and the variant fixed-cost).  [default: from the paper's for the task]",
 )
-@click.option("--discounts", metavar="LIST", help="Discounts of the gears: 0.99,0.999.  [default: the recipe's]")
-@click.option("--learning-rates", metavar="LIST", help="Of the gears: 3e-4,1e-3.  [default: the recipe's]")
-@click.option("--gears", metavar="WIDTHS", help="Hidden widths, cheapest first: 8,64.  [default: the paper's]")
-@click.option(
+@list_option("--discounts", lists.numbers, "Discounts of the gears: 0.99,0.999.  [default: the recipe's]")
+@list_option("--learning-rates", lists.numbers, "Of the gears: 3e-4,1e-3.  [default: the recipe's]")
+@gears_option
+@list_option(
     "--period",
-    metavar="LIST",
-    help="Steps a pick of the master holds, or those it may choose from: 5 or 2,5,20.  [default: the recipe's]",
+    lists.integers,
+    "Steps a pick of the master holds, or those it may choose from: 5 or 2,5,20.  [default: the recipe's]",
 )
 @click.option("--master-units", type=int, help="Hidden width of the master.  [default: the recipe's]")
 @click.option(
@@ -80,56 +87,32 @@ def train(task: str | None, resume: Path | None, **options: Any) -> None:
 
 def _reject_options_beside_resume() -> None:
     context = click.get_current_context()
-    given = [
-        name
-        for name in context.params
-        if name not in ("task", "resume")
-        and context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-    ]
-    if given:
-        option = "--" + given[0].replace("_", "-")
-        raise LowgearError(f"{option} cannot change a run that goes on: leave it out, or start a new run")
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+        if given and name not in ("task", "resume"):
+            raise LowgearError(
+                f"{parameter.opts[0]} cannot change a run that goes on: leave it out, or start a new run"
+            )
 
 
-def _new_run(name: str, options: dict[str, Any]) -> "tuple[Any, RunConfig]":
+def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConfig]":
     import time
 
-    from lowgear.commands import lists
     from lowgear.config.run import resolve
     from lowgear.config.run_directory import RunDirectory
-    from lowgear.config.tasks import find, parse_gears
-    from lowgear.training.provenance import provenance
-
-    def listed(option: str) -> list[float] | None:
-        text = options[option]
-        return None if text is None else lists.numbers("--" + option.replace("_", "-"), text)
-
-    task = find(name)
-    single = ("master_units", "known_prices", "critic_units", "environments")
-    overrides = {key: options[key] for key in single if options[key] is not None}
-    if options["period"] is not None:
-        overrides["periods"] = tuple(lists.integers("--period", options["period"]))
-    config = resolve(
-        task,
-        options["recipe"],
-        steps=options["steps"],
-        seeds=lists.integers("--seeds", options["seeds"]),
-        variants=lists.words(options["variants"]),
-        cost_coefficients=listed("cost_coefficients"),
-        discounts=listed("discounts"),
-        learning_rates=listed("learning_rates"),
-        gears=None if options["gears"] is None else parse_gears(options["gears"]),
-        overrides=overrides,
-        evaluate_every=options["evaluate_every"],
-        evaluate_episodes=options["evaluate_episodes"],
-        checkpoint_every=options["checkpoint_every"],
-    )
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    safe_name = task.name.replace(":", "-").replace("/", "-")
-    directory = RunDirectory(options["out"] or Path("runs") / f"{safe_name}-{config.recipe.name}-{stamp}")
+    from lowgear.config.tasks import file_name, find
     from lowgear.envs import make_env
+    from lowgear.training.provenance import provenance
     from lowgear.training.setup import method_of
 
+    task, out = find(name), options.pop("out")
+    options["periods"] = options.pop("period")
+    of_recipe = ("periods", "master_units", "known_prices", "critic_units", "environments")
+    overrides = {key: value for key in of_recipe if (value := options.pop(key)) is not None}
+    config = resolve(task, **options, overrides=overrides)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    directory = RunDirectory(out or Path("runs") / f"{file_name(task.name)}-{config.recipe.name}-{stamp}")
     env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
     method_of(config, env.spec, env.goal_rule)
     env.close()
@@ -137,7 +120,7 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[Any, RunConfig]":
     return directory, config
 
 
-def _run(directory: Any, config: "RunConfig") -> None:
+def _run(directory: "RunDirectory", config: "RunConfig") -> None:
     from functools import partial
 
     from lowgear.commands import tables

@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
+from lowgear.commands import lists
+from lowgear.commands.options import json_option, list_option
+from lowgear.commands.output import progress_bar, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from lowgear.bench.deploy import Latency
     from lowgear.config.run_directory import RunDirectory
-    from lowgear.envs import BatchEnv
     from lowgear.evaluation.tune import Found
     from lowgear.policy.file import Policy
+
+DEMANDS = {  # what to write for each
+    "keep_return": "a share above 0 and at most 1, for example 0.95",
+    "max_flops": "a share of the large gear's FLOPs, for example 0.2",
+    "max_latency_us": "microseconds above 0, for example 0.5",
+}
 
 
 @click.command()
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Keep a share of this run's large-only agents' mean return, not of the agent's own best.",
 )
-@click.option("--agents", metavar="LIST", help="Numbers of the agents to tune: 0-4.  [default: all with a dial]")
+@list_option("--agents", lists.integers, "Numbers of the agents to tune: 0-4.  [default: all with a dial]")
 @click.option(
     "--episodes", default=64, show_default=True, help="At most so many at a setting; fewer where the answer is clear."
 )
@@ -46,8 +51,8 @@ if TYPE_CHECKING:
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
 @click.option("--seed", default=1, show_default=True, help="Of the episodes' starts; `lowgear evaluate` uses 0.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there.")
-def tune(directory: Path, agents: str | None, best: bool, as_json: bool, **options: Any) -> None:
+@json_option
+def tune(directory: Path, agents: tuple[int, ...] | None, best: bool, as_json: bool, **options: Any) -> None:
     """Set the dial of the agents in DIRECTORY to what meets a demand.
 
     Finds the cheapest setting that keeps a share of the return, or the best one within a share of the large gear's
@@ -63,79 +68,87 @@ def tune(directory: Path, agents: str | None, best: bool, as_json: bool, **optio
     import json
     from dataclasses import asdict
 
-    from lowgear.commands import tables
     from lowgear.config.run_directory import RunDirectory
     from lowgear.policy.files import write_whole
 
     _check(options)
     run = RunDirectory(directory)
     policies = _with_dials(run, agents, best)
-    found = _search(run, list(policies.values()), options)
-    lines = [
-        {"agent": agent, "variant": policy.header.variant, "seed": policy.header.seed} | asdict(one)
-        for (agent, policy), one in zip(policies.items(), found, strict=True)
-    ]
+    found = dict(zip(policies, _search(run, list(policies.values()), options), strict=True))
     report = {
         "task": run.read_config().task,
-        "keep_return": options["keep_return"],
-        "max_flops": options["max_flops"],
-        "max_latency_us": options["max_latency_us"],
+        **{name: options[name] for name in DEMANDS},
         "reference": None if options["reference"] is None else str(options["reference"]),
-        "agents": lines,
+        "agents": [
+            {"agent": agent, "variant": policy.header.variant, "seed": policy.header.seed} | asdict(found[agent])
+            for agent, policy in policies.items()
+        ],
     }
-    for (agent, policy), one in zip(policies.items(), found, strict=True):
-        if one.meets:
-            policy.at(one.cost_coefficient).save(run.policy(agent, best))
+    met = {agent: setting for agent, setting in found.items() if setting.meets}
+    for agent, setting in met.items():
+        policies[agent].at(setting.cost_coefficient).save(run.policy(agent, best))
     write_whole(run.path / "tuning.json", json.dumps(report, indent=2).encode())
-    if as_json:
-        click.echo(json.dumps(report, indent=2))
-    else:
-        tables.print_tuning(lines)
-        _tell(lines, options)
-    if not any(one.meets for one in found):
+    show(report, as_json, _print)
+    if not met:
         click.get_current_context().exit(1)
 
 
-def _tell(lines: list[dict[str, Any]], options: dict[str, Any]) -> None:
-    """What the table has no room for."""
-    for line in lines:
-        if not line["meets"]:
-            click.echo(_miss(line, options), err=True)
-        elif line["latency_us"] is not None:
-            click.echo(f"agent {line['agent']}: {line['latency_us']:.3g} µs per step")
+def _print(report: dict[str, Any]) -> None:
+    """The table, and what it has no room for."""
+    from lowgear.commands import tables
+
+    tables.print_tuning(report["agents"])
+    for row in report["agents"]:
+        if not row["meets"]:
+            click.echo(_miss(row, report), err=True)
+        elif row["latency_us"] is not None:
+            click.echo(f"agent {row['agent']}: {row['latency_us']:.3g} µs per step")
+
+
+def _miss(row: dict[str, Any], demand: dict[str, Any]) -> str:
+    agent, nearest = f"agent {row['agent']}", f"the nearest, λ {row['cost_coefficient']:.3g},"
+    if demand["max_latency_us"] is not None:
+        return (
+            f"{agent}: no setting takes {demand['max_latency_us']:.3g} µs per step or less; "
+            f"{nearest} takes {row['latency_us']:.3g} µs"
+        )
+    if demand["max_flops"] is not None:
+        return (
+            f"{agent}: no setting spends {demand['max_flops']:.1%} of the large gear's FLOPs or less; "
+            f"{nearest} spends {1 - row['flops_reduction']:.1%}"
+        )
+    return (
+        f"{agent}: no setting scores {row['demanded']:.1f}, {demand['keep_return']:.1%} of "
+        f"{row['best_score']:.1f}; {nearest} scores {row['score_mean']:.1f} ± {row['score_ci95']:.1f}"
+    )
 
 
 def _check(options: dict[str, Any]) -> None:
-    keep, flops, latency_us = options["keep_return"], options["max_flops"], options["max_latency_us"]
-    if [keep, flops, latency_us].count(None) != 2:
+    demands = {name: options[name] for name in DEMANDS if options[name] is not None}
+    if len(demands) != 1:
         raise LowgearError(
             "say what the setting must do: --keep-return 0.95 or --max-flops 0.2 or --max-latency-us 0.5, one of them"
         )
-    if keep is not None and not 0 < keep <= 1:
-        raise LowgearError(f"--keep-return {keep:g}: write a share above 0 and at most 1, for example 0.95")
-    if flops is not None and not 0 < flops < float("inf"):
-        raise LowgearError(f"--max-flops {flops:g}: write a share of the large gear's FLOPs, for example 0.2")
-    if latency_us is not None and not 0 < latency_us < float("inf"):
-        raise LowgearError(f"--max-latency-us {latency_us:g}: write microseconds above 0, for example 0.5")
-    if keep is None and options["reference"] is not None:
+    for name, value in demands.items():
+        if not 0 < value < float("inf") or (name == "keep_return" and value > 1):
+            raise LowgearError(f"--{name.replace('_', '-')} {value:g}: write {DEMANDS[name]}")
+    if options["keep_return"] is None and options["reference"] is not None:
         raise LowgearError("--reference goes with --keep-return: what is spent is measured as it is")
     if options["episodes"] < 2:
         raise LowgearError(f"--episodes {options['episodes']}: an interval needs 2 or more")
 
 
-def _with_dials(run: "RunDirectory", agents: str | None, best: bool) -> "dict[int, Policy]":
+def _with_dials(run: "RunDirectory", agents: tuple[int, ...] | None, best: bool) -> "dict[int, Policy]":
     """The policies to tune, by the number of their agent."""
-    from lowgear.commands import lists
     from lowgear.commands.evaluate import load_policies
 
-    policies = dict(enumerate(load_policies(run, best)))
-    if agents is not None:
-        chosen = lists.integers("--agents", agents)
-        for agent in chosen:
-            if agent not in policies:
-                raise LowgearError(f"--agents {agents}: the run has no agent {agent}, only 0 to {len(policies) - 1}")
-        policies = {agent: policies[agent] for agent in chosen}
-    found = {agent: policy for agent, policy in policies.items() if policy.turns}
+    policies = load_policies(run, best)
+    for agent in agents or ():
+        if agent >= len(policies):
+            shown = ",".join(map(str, agents or ()))
+            raise LowgearError(f"--agents {shown}: the run has no agent {agent}, only 0 to {len(policies) - 1}")
+    chosen = range(len(policies)) if agents is None else agents
+    found = {agent: policies[agent] for agent in chosen if policies[agent].turns}
     if not found:
         raise LowgearError(
             f"{run.path} has no dial to set: its coefficients were settled when it was trained; the modern recipe's "
@@ -147,46 +160,40 @@ def _with_dials(run: "RunDirectory", agents: str | None, best: bool) -> "dict[in
 def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, Any]) -> "list[Found]":
     from functools import partial
 
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from lowgear.envs import make_env
     from lowgear.evaluation.tune import Demand, search
 
     config = run.read_config()
-    master = options["master"] or ("boltzmann" if config.boltzmann else "greedy")
+    make = partial(make_env, config)
     columns = SpinnerColumn(), TextColumn("{task.completed} episodes"), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("", total=None)
-        reference = None
-        if options["reference"] is not None:
-            reference = _reference(options["reference"], config.task, options)
-        latency = None
-        if options["max_latency_us"] is not None:
-            latency = _latency(policies[0], partial(make_env, config)).us_each
+    with progress_bar("", None, *columns) as update:
+        reference = None if options["reference"] is None else _reference(options["reference"], config.task, options)
+        latency = None if options["max_latency_us"] is None else _latency(policies[0], make)
         return search(
             policies,
             Demand(options["keep_return"], reference, options["max_flops"], options["max_latency_us"]),
-            partial(make_env, config),
-            master,
+            make,
+            options["master"] or config.master,
             seed=options["seed"],
             episodes_at_most=options["episodes"],
             latency=latency,
-            progress=lambda count: progress.advance(bar, count),
+            progress=lambda count: update(advance=count),
         )
 
 
-def _latency(policy: "Policy", make_env: "Callable[[int], BatchEnv]") -> "Latency":
-    """What the gears and a pick take in C; the same for all agents of a run, whose shapes are."""
+def _latency(policy: "Policy", make_env: Any) -> Any:
+    """Times episodes by what gears and picks take in C; the same for all agents of a run, whose shapes are."""
     from lowgear.bench.deploy import latency
     from lowgear.export import compiler
     from lowgear.export.episode import record
 
     compiler.need("--max-latency-us")
-    return latency(policy, record(policy, make_env, 1, 0))
+    return latency(policy, record(policy, make_env, 1, 0)).us_each
 
 
-def _reference(directory: Path, task_name: str, options: dict[str, Any]) -> float:
+def _reference(directory: Path, task: str, options: dict[str, Any]) -> float:
     """Mean return of a run's large-only agents."""
     from functools import partial
 
@@ -198,28 +205,10 @@ def _reference(directory: Path, task_name: str, options: dict[str, Any]) -> floa
 
     run = RunDirectory(directory)
     config = run.read_config()
-    if config.task != task_name:
-        raise LowgearError(f"--reference {directory} was trained on {config.task}, not on {task_name}")
+    if config.task != task:
+        raise LowgearError(f"--reference {directory} was trained on {config.task}, not on {task}")
     large = [policy for policy in load_policies(run, False) if policy.header.variant == "large-only"]
     if not large:
         raise LowgearError(f"--reference {directory} has no large-only agent: train it with --variants large-only")
     played = play_policies(large, partial(make_env, config), options["episodes"], "greedy", options["seed"])
     return float(scores(played).mean())
-
-
-def _miss(line: dict[str, Any], options: dict[str, Any]) -> str:
-    nearest = f"the nearest, λ {line['cost_coefficient']:.3g},"
-    if options["max_latency_us"] is not None:
-        return (
-            f"agent {line['agent']}: no setting takes {options['max_latency_us']:.3g} µs per step or less; "
-            f"{nearest} takes {line['latency_us']:.3g} µs"
-        )
-    if options["max_flops"] is not None:
-        return (
-            f"agent {line['agent']}: no setting spends {options['max_flops']:.1%} of the large gear's FLOPs or less; "
-            f"{nearest} spends {1 - line['flops_reduction']:.1%}"
-        )
-    return (
-        f"agent {line['agent']}: no setting scores {line['demanded']:.1f}, {options['keep_return']:.1%} of "
-        f"{line['best_score']:.1f}; {nearest} scores {line['score_mean']:.1f} ± {line['score_ci95']:.1f}"
-    )

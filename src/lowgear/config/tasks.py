@@ -5,30 +5,18 @@ A published task goes by the paper's name, in any case (`walker-stand`, `swimmer
 """
 
 import difflib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from lowgear import LowgearError
+from lowgear.config.paper import Published, published, tables
 
 SOURCES = {"envpool": "EnvPool", "gym": "Gymnasium", "dmc": "dm_control"}
 PAPER_STEPS = 2_500_000
 MOUNTAIN_CAR_STEPS = 100_000
-
-
-@dataclass(frozen=True)
-class Published:
-    """What the paper reports for a task: (mean, standard deviation) over five seeds; Fetch scores are success rates."""
-
-    small_only: tuple[float, float]
-    large_only: tuple[float, float]
-    asymmetric: tuple[float, float]
-    large_share: tuple[float, float]  # fraction of steps in the large gear
-    flops_reduction: float  # mean of seeds where printed, else the best seed's
-    random: float
+paper = tables
 
 
 @dataclass(frozen=True)
@@ -49,17 +37,9 @@ class Task:
 
 
 @cache
-def paper() -> dict[str, Any]:
-    """Every published figure, as the paper prints it (percentages are 0 to 100)."""
-    text = resources.files("lowgear.config").joinpath("paper.json").read_text(encoding="utf-8")
-    tables: dict[str, Any] = json.loads(text)
-    return tables
-
-
-@cache
 def published_tasks() -> dict[str, Task]:
     """The 16 tasks by the paper's names, in the paper's order."""
-    return {name: _published_task(name, row) for name, row in paper()["tasks"].items()}
+    return {name: _published_task(name, row) for name, row in tables()["tasks"].items()}
 
 
 def find(name: str) -> Task:
@@ -73,6 +53,11 @@ def find(name: str) -> Task:
     near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(by_lower[n] for n in near)}?" if near else "`lowgear tasks` lists them;"
     raise LowgearError(f"unknown task {name!r}: {hint} any other environment is gym:ID, dmc:domain-task or envpool:ID")
+
+
+def file_name(task: str) -> str:
+    """A task's name as part of a file's."""
+    return task.replace(":", "-").replace("/", "-")
 
 
 def parse_gears(text: str) -> tuple[int, ...]:
@@ -97,13 +82,6 @@ def check_gears(widths: Sequence[int]) -> tuple[int, ...]:
 
 
 def _published_task(name: str, row: dict[str, Any]) -> Task:
-    tables = paper()
-    small_only, large_only, _ = tables["size_study"]["rows"][name]
-    if name in tables["ablation_table"]["rows"]:
-        score, share = tables["ablation_table"]["rows"][name]["ours"]
-        reduction = tables["main_table"]["rows"][name][4][0]
-    else:
-        _, _, score, share, (reduction, _), *_ = tables["supplement_table"]["rows"][name]
     return Task(
         name=name,
         source="envpool",
@@ -115,14 +93,7 @@ def _published_task(name: str, row: dict[str, Any]) -> Task:
         hindsight=row["hindsight_replay"],
         boltzmann=row["boltzmann_evaluation"],
         steps=MOUNTAIN_CAR_STEPS if name.startswith("MountainCar") else PAPER_STEPS,
-        published=Published(
-            small_only=tuple(small_only),
-            large_only=tuple(large_only),
-            asymmetric=tuple(score),
-            large_share=(share[0] / 100, share[1] / 100),
-            flops_reduction=reduction / 100,
-            random=tables["random_scores"]["rows"][name],
-        ),
+        published=published(name),
     )
 
 

@@ -1,8 +1,10 @@
 """Studies: every table and figure of the paper, from training to table.
 
-setup.py     what was asked for; the groups of agents that a table's lines are made of
-pool.py      trains what is missing, evaluates, remembers: runs that exist are not repeated
-lines.py     what a group of seeds scored and cost, beside the paper's figures
-table.py     the same lines as CSV, Markdown, LaTeX and on a terminal
-catalogue.py the studies by name, one module for each table or figure
+catalogue.py  the studies by name; variants, sweeps, sizes and distillation say which agents each compares
+setup.py      what was asked for, and the groups of agents that become a table's rows
+run_store.py  trains what is missing and evaluates it; runs that exist are not repeated
+imitation.py  the same for imitators
+plan.py       what is to be run, and about how long it takes; progress.py shows how far it is
+rows.py       what a group of seeds scored and cost, beside the paper's figures
+table.py      rows as CSV, Markdown, LaTeX and on a terminal; figure.py draws those of a sweep
 """

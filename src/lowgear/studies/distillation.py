@@ -6,18 +6,16 @@ best large-only agent. The paper has fit, GAIL and BC; DAgger, with as many labe
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from lowgear.baselines.record import Amount
+from lowgear.config import paper
 from lowgear.config.tasks import Task
 from lowgear.policy import cost
-from lowgear.studies import published
-from lowgear.studies.lines import Line
-from lowgear.studies.setup import NOTHING, Group, Paper, Setup
-from lowgear.studies.students import METHODS, School
-
-if TYPE_CHECKING:
-    from lowgear.studies.catalogue import Workshop
+from lowgear.studies.imitation import METHODS, ImitationRunner
+from lowgear.studies.rows import TableRow
+from lowgear.studies.run_store import RunStore
+from lowgear.studies.setup import Group, Setup
+from lowgear.studies.variants import compare
 
 EPISODES = (25, 50, 200)
 PAIRS = Amount()  # 25 trajectories of 50 pairs
@@ -26,49 +24,43 @@ LATER = "`fit` and the students, as wide as the asymmetric agents' FLOPs allow"
 
 def groups(setup: Setup, task: Task) -> list[Group]:
     """The teachers, and the agents that set the price."""
-    figures = published.performance(task)
+    return compare(setup, task, "large-only", "asymmetric")
+
+
+def same_price(setup: Setup, store: RunStore, task: Task, rows: Sequence[TableRow]) -> list[TableRow]:
+    """`fit` and the imitators of 25 × 50 pairs."""
+    runner = _runner(setup, store, task, rows)
+    config = setup.config(task, "large-only", gears=(runner.units, runner.units))
+    fit = Group(f"fit, {runner.units} units", config, paper.distillation(task.name, "fit"))
     return [
-        Group(variant, setup.config(task, variant), paper=figures.get(variant, NOTHING))
-        for variant in ("large-only", "asymmetric")
+        *(_against(row, rows[0].mean("flops_per_step")) for row in store.rows([fit], setup.episodes)),
+        *(runner.row(method, PAIRS, method, paper.distillation(task.name, method)) for method in METHODS),
     ]
 
 
-def compare(shop: "Workshop", task: Task, lines: Sequence[Line]) -> list[Line]:
-    """`fit` and the imitators of 25 × 50 pairs."""
-    school = _school(shop, task, lines)
-    config = shop.setup.config(task, "large-only", gears=(school.units, school.units))
-    (fit,) = shop.answer([Group(f"fit, {school.units} units", config, paper=published.distillation(task, "fit"))])
-    fit = _against(fit, lines[0].mean("flops_per_step"))
-    return [fit, *(school.line(method, PAIRS, method, _paper(task, method)) for method in METHODS)]
-
-
-def expert_data(shop: "Workshop", task: Task, lines: Sequence[Line]) -> list[Line]:
+def expert_data(setup: Setup, store: RunStore, task: Task, rows: Sequence[TableRow]) -> list[TableRow]:
     """The imitators with 25, 50 and 200 whole episodes."""
-    school = _school(shop, task, lines)
+    runner = _runner(setup, store, task, rows)
     return [
-        school.line(method, Amount(count, None), f"{method}, {count} episodes", _paper(task, method, count))
+        runner.row(
+            method, Amount(count, None), f"{method}, {count} episodes", paper.expert_data(task.name, method, count)
+        )
         for count in EPISODES
         for method in METHODS
     ]
 
 
-def _school(shop: "Workshop", task: Task, lines: Sequence[Line]) -> School:
-    large, asymmetric = lines[:2]
-    group = groups(shop.setup, task)[0]
+def _runner(setup: Setup, store: RunStore, task: Task, rows: Sequence[TableRow]) -> ImitationRunner:
+    large, asymmetric = rows[:2]
+    group = groups(setup, task)[0]
     best = max(range(len(large.seeds)), key=lambda number: large.seeds[number].score)
-    teacher = shop.pool.policies(group)[best]
+    teacher = store.policies(group)[best]
     header = teacher.header
     units = cost.units_for(header.obs_dim, header.act_dim, asymmetric.mean("flops_per_step"))
-    return School(shop.pool.path, shop.setup, task, group.config, teacher, units, shop.progress)
+    return ImitationRunner(setup, store, group.config, teacher, units)
 
 
-def _against(line: Line, flops: float) -> Line:
-    """What a line saves against another policy than its own."""
-    seeds = (replace(s, flops_reduction=cost.flops_reduction(s.flops_per_step, flops)) for s in line.seeds)
-    return replace(line, seeds=tuple(seeds))
-
-
-def _paper(task: Task, method: str, episodes: int | None = None) -> Paper:
-    if method == "dagger":
-        return NOTHING
-    return published.distillation(task, method) if episodes is None else published.expert_data(task, method, episodes)
+def _against(row: TableRow, flops: float) -> TableRow:
+    """What a row saves against another policy than its own."""
+    seeds = (replace(s, flops_reduction=1 - s.flops_per_step / flops) for s in row.seeds)
+    return replace(row, seeds=tuple(seeds))

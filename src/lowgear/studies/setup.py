@@ -4,11 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lowgear.config.paper import NOTHING, Figures
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import Task
 
 CHECKPOINTS = 4  # of a study's run: so much of it at most is lost when it is killed
 CHECKPOINT_AT_MOST = 40_000  # steps between two
+
+
+@dataclass(frozen=True)
+class Group:
+    """The agents of one row, one for each seed, and where their dials stand."""
+
+    label: str
+    config: RunConfig
+    paper: Figures = NOTHING
+    setting: float | None = None  # of the dial; None: each agent's own
+    x: float | None = None  # where it stands along what a study sweeps
 
 
 @dataclass(frozen=True)
@@ -22,14 +34,6 @@ class Setup:
     gears: tuple[int, ...] | None = None  # None: the task's
     cost_coefficients: tuple[float, ...] | None = None  # None: the task's
 
-    def steps_of(self, task: Task) -> int:
-        """Environment steps of each agent."""
-        return task.steps if self.steps is None else self.steps
-
-    def gears_of(self, task: Task) -> tuple[int, ...]:
-        """Widths of the gears."""
-        return self.config(task, "asymmetric").gears
-
     def config(
         self,
         task: Task,
@@ -40,7 +44,7 @@ class Setup:
         overrides: dict[str, Any] | None = None,
     ) -> RunConfig:
         """One agent of a variant for each seed."""
-        steps = self.steps_of(task)
+        steps = task.steps if self.steps is None else self.steps
         return resolve(
             task,
             self.recipe,
@@ -53,27 +57,3 @@ class Setup:
             evaluate_every=-(-steps // CHECKPOINTS),
             checkpoint_every=max(1, min(CHECKPOINT_AT_MOST, steps // CHECKPOINTS)),
         )
-
-
-@dataclass(frozen=True)
-class Paper:
-    """What the paper prints for a line, as (mean, standard deviation); None where it prints nothing."""
-
-    score: tuple[float, float] | None = None
-    best: float | None = None  # score of its best seed
-    large_share: tuple[float, float] | None = None
-    flops_reduction: float | None = None
-
-
-NOTHING = Paper()
-
-
-@dataclass(frozen=True)
-class Group:
-    """The agents of one line, one for each seed, and where their dials stand."""
-
-    label: str
-    config: RunConfig
-    setting: float | None = None  # of the dial; None: each agent's own
-    paper: Paper = NOTHING
-    x: float | None = None  # where it stands along what a study sweeps

@@ -12,11 +12,9 @@ def cost_coefficient(setup: Setup, task: Task) -> list[Group]:
     config = setup.config(task, "asymmetric")
     dial = config.agents[0].dial
     if dial.turns:
-        return [Group(_name(value), config, value, x=value) for value in dial.settings(len(COEFFICIENTS))]
+        return [Group(f"λ {x:.3g}", config, setting=x, x=x) for x in dial.settings(len(COEFFICIENTS))]
     values = setup.cost_coefficients or [(task.cost_coefficient or 0.0) * factor for factor in COEFFICIENTS]
-    return [
-        Group(_name(value), setup.config(task, "asymmetric", cost_coefficients=[value]), x=value) for value in values
-    ]
+    return [Group(f"λ {x:.3g}", setup.config(task, "asymmetric", cost_coefficients=[x]), x=x) for x in values]
 
 
 def period(setup: Setup, task: Task) -> list[Group]:
@@ -25,7 +23,3 @@ def period(setup: Setup, task: Task) -> list[Group]:
         Group(f"period {steps}", setup.config(task, "asymmetric", overrides={"periods": (steps,)}), x=steps)
         for steps in PERIODS
     ]
-
-
-def _name(coefficient: float) -> str:
-    return f"λ {coefficient:.3g}"

@@ -1,4 +1,4 @@
-"""Plays students that draw their actions, and hands over what they did, batch by batch.
+"""Plays students that sample their actions, and hands over what they did, batch by batch.
 
 Episodes go on from one batch to the next. Random numbers are a function of a student's seed and of how many steps it
 has taken, so a student does the same alone and in company.
@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lowgear.envs.protocol import BatchEnv
+from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import LOG_STD_MAX, LOG_STD_MIN, Layers, mlp
 
-FloatArray = npt.NDArray[np.float32]
 STARTS = 52  # stream of random numbers
 
 
@@ -24,10 +23,10 @@ class Rollout(NamedTuple):
     raw: FloatArray  # the action before tanh
     last_observation: FloatArray  # where the step led
     terminated: FloatArray  # 1 or 0
-    over: FloatArray  # terminated or at a time limit
+    ended: FloatArray  # terminated or at a time limit
 
 
-class Generator:
+class RolloutSampler:
     """Holds the environments of P students."""
 
     def __init__(self, env: BatchEnv, seeds: Sequence[int]) -> None:
@@ -48,23 +47,22 @@ class Generator:
             raw=self._noise(steps),
             last_observation=np.empty((*shape, spec.obs_dim), np.float32),
             terminated=np.empty(shape, np.float32),
-            over=np.empty(shape, np.float32),
+            ended=np.empty(shape, np.float32),
         )
         ended_sum, ended_count = np.zeros(population), np.zeros(population)
         for k in range(steps):
-            head = mlp(actors, self._observation, "tanh")
-            mean, log_std = head[..., : spec.act_dim], head[..., spec.act_dim :]
+            mean, log_std = np.split(mlp(actors, self._observation, "tanh"), 2, axis=-1)
             rollout.raw[:, k] = mean + np.exp(np.clip(log_std, LOG_STD_MIN, LOG_STD_MAX)) * rollout.raw[:, k]
             step = self.env.step(np.tanh(rollout.raw[:, k]).reshape(self.env.num_envs, -1))
-            over = (step.terminated | step.truncated).reshape(self._shape)
+            ended = (step.terminated | step.truncated).reshape(self._shape)
             rollout.observation[:, k] = self._observation
             rollout.last_observation[:, k] = step.last_observation.reshape(*self._shape, -1)
             rollout.terminated[:, k] = step.terminated.reshape(self._shape)
-            rollout.over[:, k] = over
+            rollout.ended[:, k] = ended
             self._returns += step.reward.reshape(self._shape)
-            ended_sum += (self._returns * over).sum(axis=1)
-            ended_count += over.sum(axis=1)
-            self._returns[over] = 0
+            ended_sum += (self._returns * ended).sum(axis=1)
+            ended_count += ended.sum(axis=1)
+            self._returns[ended] = 0
             self._observation = step.observation.reshape(*self._shape, -1)
         self._steps += steps * environments
         returns = np.full(population, np.nan, np.float32)
@@ -73,9 +71,7 @@ class Generator:
 
     def _noise(self, steps: int) -> FloatArray:
         """Standard normal draws (P, steps, E, act), each student's from a generator of its own."""
-        _, environments = self._shape
-        draws = (steps, environments, self.env.spec.act_dim)
-        generators = [
-            np.random.Generator(np.random.Philox(key=np.array([seed, self._steps], np.uint64))) for seed in self.seeds
-        ]
+        draws = (steps, self._shape[1], self.env.spec.act_dim)
+        keys = [np.array([seed, self._steps], np.uint64) for seed in self.seeds]
+        generators = [np.random.Generator(np.random.Philox(key=key)) for key in keys]
         return np.stack([generator.standard_normal(draws, np.float32) for generator in generators])

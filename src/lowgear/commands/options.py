@@ -1,0 +1,44 @@
+"""Options that several commands share, and options that take lists."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def list_option(
+    name: str,
+    parse: Callable[[str, str], Sequence[Any]],
+    help_text: str,
+    metavar: str | None = "LIST",
+    **others: Any,
+) -> Callable[[Function], Function]:
+    """An option whose text becomes a tuple, by a function of `lists`; a bad text is an error that names the option."""
+
+    def convert(_: click.Context, __: click.Parameter, text: str | None) -> tuple[Any, ...] | None:
+        return None if text is None else tuple(parse(name, text))
+
+    return click.option(name, callback=convert, help=help_text, metavar=metavar, **others)
+
+
+def widths_option(help_text: str) -> Callable[[Function], Function]:
+    """`--gears`."""
+
+    def parse(_: str, text: str) -> tuple[int, ...]:
+        from lowgear.config.tasks import parse_gears
+
+        return parse_gears(text)
+
+    return list_option("--gears", parse, help_text, metavar="WIDTHS")
+
+
+gears_option = widths_option("Hidden widths, cheapest first: 8,64.  [default: the paper's]")
+steps_option = click.option("--steps", type=int, help="Environment steps of each agent.  [default: the paper's]")
+recipe_option = click.option(
+    "--recipe", default="modern", show_default=True, help="Settings of the learners: modern or paper."
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there."
+)

@@ -1,0 +1,113 @@
+"""What a study has to run, and how long that takes here: from runs that were made, or else from matrix products."""
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from statistics import median
+
+import jax
+import jax.numpy as jnp
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from lowgear.bench.floor import update_flops
+from lowgear.config.run import RunConfig
+from lowgear.config.tasks import find
+from lowgear.envs import make_env
+from lowgear.studies.run_store import RunStore, StoredRun
+from lowgear.studies.setup import Group
+
+SHARE = 1.0  # of the rate of one product after another: 0.6 (paper, 8/64) to 1.4 (modern) were seen on two cores
+COMPILING_S = 20.0
+
+
+def print_plan(console: Console, store: RunStore, groups: Sequence[Group], later: str = "") -> None:
+    """Runs, their steps and about the time they take, and what comes `later`."""
+    runs = store.plan(groups)
+    estimate = Estimate(store.existing())
+    times = [estimate.seconds(run) for run in runs]
+    table = Table("run", "gears", "agents", "steps each", "state", "about", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for run, seconds in zip(runs, times, strict=True):
+        state = "done" if run.finished else f"at {run.steps_done:,}" if run.directory.path.exists() else "new"
+        table.add_row(
+            f"{run.config.task} {run.config.recipe.name}",
+            ",".join(map(str, run.config.gears)),
+            str(len(run.config.agents)),
+            f"{run.config.steps:,}",
+            state,
+            _time(seconds),
+        )
+    console.print(table, highlight=False)
+    whole = None if None in times else sum(seconds for seconds in times if seconds is not None)
+    left = sum(not run.finished for run in runs)
+    console.print(
+        f"{left} of {len(runs)} runs to do, about {_time(whole)} of training on this machine", highlight=False
+    )
+    if later:
+        console.print(f"then: {later}", highlight=False)
+
+
+class Estimate:
+    """Seconds that runs need, given those that exist."""
+
+    def __init__(self, known: Iterable[StoredRun]) -> None:
+        self._rates = {_program(run.config): rate for run in known if (rate := _logged_rate(run)) is not None}
+
+    def seconds(self, run: StoredRun) -> float | None:
+        """What is left of it; None where nothing is known, as on a GPU before its first run."""
+        config = run.config
+        left = (config.steps - run.steps_done) * len(config.agents)
+        if not left:
+            return 0.0
+        rate = self._rates.get(_program(config))
+        if rate is None:
+            if jax.default_backend() != "cpu":
+                return None
+            rate = SHARE * _product_rate(max(config.critic_units)) / _update_flops(config)
+        return left / rate + COMPILING_S
+
+
+@cache
+def _product_rate(units: int, batch: int = 256, repeats: int = 1_000) -> float:
+    """FLOP/s of JAX on (batch × units)·(units × units), as it is loaded now."""
+    work = jax.jit(lambda x, weight: jax.lax.fori_loop(0, repeats, lambda _, y: y @ weight, x))
+    x, weight = jnp.ones((batch, units)), jnp.eye(units)
+    work(x, weight).block_until_ready()
+    began = time.perf_counter()
+    work(x, weight).block_until_ready()
+    return 2 * batch * units * units * repeats / (time.perf_counter() - began)
+
+
+def _program(config: RunConfig) -> RunConfig:
+    """What decides the rate of agent-steps, but for the number of agents."""
+    return replace(config, agents=(), steps=0, evaluate_every=0, checkpoint_every=0, log_every=0)
+
+
+def _logged_rate(run: StoredRun) -> float | None:
+    """Agent-steps per second of a run."""
+    try:
+        lines = [json.loads(line) for line in run.directory.metrics.read_text(encoding="utf-8").splitlines()]
+        rates = [line["steps_per_second"] for line in lines if line["kind"] == "train" and line["agent"] == 0]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return median(rates) * len(run.config.agents) if rates else None
+
+
+def _update_flops(config: RunConfig) -> int:
+    task = find(config.task)
+    if task.obs_dim is not None and task.act_dim is not None:
+        return update_flops(config, task.obs_dim, task.act_dim)
+    env = make_env(config, 1)
+    env.close()
+    return update_flops(config, env.spec.obs_dim, env.spec.act_dim)
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6_000 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,106 @@
+"""What a group of seeds scored and cost: the rows that every study's table is made of."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lowgear.config.paper import NOTHING, Figures
+from lowgear.config.tasks import Task
+from lowgear.evaluation import statistics
+from lowgear.evaluation.statistics import Spread
+
+
+@dataclass(frozen=True)
+class SeedResult:
+    """One agent, evaluated."""
+
+    seed: int
+    score: float  # return, or success rate where the task reports it
+    score_std: float  # over episodes
+    large_share: float
+    flops_per_step: float
+    flops_reduction: float
+
+    @classmethod
+    def of(cls, seed: int, summary: dict[str, Any]) -> "SeedResult":
+        """From what `evaluate.summarise` gives."""
+        score, std = summary["return_mean"], summary["return_std"]
+        rate = summary["success_rate"]
+        if rate is not None:
+            score, std = rate, (rate * (1 - rate)) ** 0.5
+        return cls(seed, score, std, summary["large_share"], summary["flops_per_step"], summary["flops_reduction"])
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A task, what was done, and every seed of it."""
+
+    task: Task
+    label: str
+    seeds: tuple[SeedResult, ...]
+    paper: Figures = NOTHING
+    steps: int = 0  # environment steps of each agent
+    x: float | None = None  # where it stands along what a study sweeps
+
+    @property
+    def score(self) -> Spread:
+        """Over seeds."""
+        return statistics.spread([seed.score for seed in self.seeds])
+
+    @property
+    def best(self) -> SeedResult:
+        """The seed that scored most, as the paper's main table shows."""
+        return max(self.seeds, key=lambda seed: seed.score)
+
+    def mean(self, name: str) -> float:
+        """Of a field of `SeedResult`, over seeds."""
+        return float(np.mean([getattr(seed, name) for seed in self.seeds]))
+
+    def std(self, name: str) -> float:
+        """Of a field of `SeedResult`, over seeds."""
+        return statistics.spread([getattr(seed, name) for seed in self.seeds]).std
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, every seed of it."""
+        return {
+            "task": self.task.name,
+            "label": self.label,
+            "steps": self.steps,
+            "score": self.score._asdict(),
+            "seeds": [asdict(seed) for seed in self.seeds],
+            "paper": asdict(self.paper),
+        }
+
+
+class Aggregate(NamedTuple):
+    """A label over all tasks: interquartile mean of its scaled scores, and the 95% interval."""
+
+    label: str
+    iqm: float
+    low: float
+    high: float
+
+
+def aggregate(rows: Sequence[TableRow]) -> list[Aggregate]:
+    """Of every label that all tasks have, where there are several published tasks with as many seeds each.
+
+    Scores are scaled so that a random policy is 0 and large-only is 1.
+    """
+    tasks = {row.task.name for row in rows}
+    if len(tasks) < 2 or any(row.task.published is None for row in rows):
+        return []
+    tops = {row.task.name: row.score.mean for row in rows if row.label == "large-only"}
+    found = []
+    for label in dict.fromkeys(row.label for row in rows):
+        mine = {row.task.name: row for row in rows if row.label == label}
+        if mine.keys() == tasks and len({len(row.seeds) for row in mine.values()}) == 1:
+            scores = np.array([_scaled(row, tops.get(task)) for task, row in mine.items()]).T
+            found.append(Aggregate(label, statistics.interquartile_mean(scores), *statistics.bootstrap(scores)))
+    return found
+
+
+def _scaled(row: TableRow, large_only: float | None) -> list[float]:
+    assert row.task.published is not None
+    return [row.task.published.scaled(seed.score, large_only) for seed in row.seeds]
