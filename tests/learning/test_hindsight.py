@@ -356,5 +356,5 @@ def test_nothing_is_promoted_silently(ring) -> None:
     row, uniform = batch((12, 0.0), (9, NEVER))
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
         for of in (steps, picks):
-            goal, paid = of(ring, row, uniform, ENDS, SETTINGS)
+            goal, paid = jax.eval_shape(partial(of, goals=ENDS, settings=SETTINGS), ring, row, uniform)
             assert {x.dtype for x in (goal, paid.reward, paid.alive)} == {jnp.dtype("float32")}

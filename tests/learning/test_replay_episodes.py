@@ -116,7 +116,8 @@ def test_without_hindsight_nothing_is_kept_of_them() -> None:
 
 
 def test_nothing_is_promoted_silently() -> None:
-    rows = history(np.random.default_rng(0), 4)[None]
+    rows = jnp.asarray(history(np.random.default_rng(0), 4)[None])
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
-        ring = replay.insert(replay.init(1, 8, SETTINGS), jnp.asarray(rows), jnp.ones(1, bool), SETTINGS)
+        put = partial(replay.insert, settings=SETTINGS)
+        ring = jax.eval_shape(put, replay.init(1, 8, SETTINGS), rows, jnp.ones(1, bool))
     assert {leaf.dtype for leaf in jax.tree.leaves(ring.episodes)} == {jnp.dtype("int32")}

@@ -113,7 +113,7 @@ def test_the_policy_file_what_it_picks_and_its_export_follow(prices, training, t
     expected = tariff(prices)
     np.testing.assert_allclose(policy.weights.tariff.each[0], expected, rtol=1e-4, atol=1e-4)
 
-    # The large gear for 5 steps is worth 0.2 more: at a coefficient of 0.01 it costs less than that, but not if squared.
+    # The large gear for 5 steps is worth 0.2 more: at a coefficient of 0.01 it costs less, but not if squared.
     (first, second, (weight, _)) = policy.weights.master
     advantage = np.array([[0.0, 0.0, 0.0, 0.2]], np.float32)
     master = [first, second, (0 * weight, advantage)]
