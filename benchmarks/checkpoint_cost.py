@@ -19,9 +19,9 @@ from lowgear import envs
 from lowgear.config import tasks
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
-from lowgear.training.blueprint import knobs_of, method_of
-from lowgear.training.checkpoint import Checkpoints, read_rows, read_state
-from lowgear.training.parallel import Learner
+from lowgear.training.checkpoint import Checkpoints, read_latest, read_rows, read_state
+from lowgear.training.parallel import ParallelLearner
+from lowgear.training.setup import method_of, parameters_of
 
 CASES = [(1, 100_000), (1, 1_000_000), (4, 100_000), (4, 1_000_000)]
 
@@ -31,7 +31,7 @@ def measure(agents, ring, every=40_000):
     config = resolve(task, steps=ring, seeds=range(agents), checkpoint_every=every)
     spec = envs.make(task, 1).spec
     method = method_of(config, spec)
-    learner = Learner(method, knobs_of(config), config.capacity)
+    learner = ParallelLearner(method, parameters_of(config), config.capacity)
     width, chunk = method.replay.columns.width, config.recipe.chunk
     rows = np.random.default_rng(0).normal(size=(agents, chunk, width)).astype(np.float32)
     rows[..., method.replay.columns.closed] = 0
@@ -46,18 +46,18 @@ def measure(agents, ring, every=40_000):
                 checkpoints.append(rows)
             appends.append((time.perf_counter() - began) / (every // chunk))
             began = time.perf_counter()
-            checkpoints.commit(number * every, 0, 0, [0.0] * agents, learner.state())
+            checkpoints.commit(number * every, 0, 0, [0.0] * agents, learner.states())
             waits.append(time.perf_counter() - began)
             checkpoints.wait()
             writes.append(time.perf_counter() - began)
         checkpoints.close()
         size = sum(path.stat().st_size for path in directory.checkpoint.iterdir())
         began = time.perf_counter()
-        mark = directory.read_mark()
-        learner.restore(read_state(directory, mark, learner.state()), 0)
-        for found in read_rows(directory, mark, agents, chunk, width):
+        latest = read_latest(directory)
+        learner.restore(read_state(directory, latest, learner.states()), 0)
+        for found in read_rows(directory, latest, agents, chunk, width):
             learner.insert(found)
-        learner.state()
+        learner.states()
         resume = time.perf_counter() - began
     learner.close()
     return statistics.median(appends), statistics.median(waits), max(writes), size, resume

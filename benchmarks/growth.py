@@ -19,10 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
-from unittest import mock
 
 import click
 import numpy as np
@@ -95,7 +93,7 @@ def run_case(family, x, seconds, began):
     """One case, in a process of its own that `began` then; what it found, ready for JSON."""
     if family == "start-up":
         return start_up(began)
-    from lowgear.bench import train
+    from lowgear.bench.train import measure
     from lowgear.config import tasks
     from lowgear.config.run import resolve
     from lowgear.envs import make_env
@@ -110,25 +108,25 @@ def run_case(family, x, seconds, began):
     if family == "steps":
         return quarters(config, env, 4 * seconds)
     clock = Clock(RANDOM + 2 * CHUNK, forget=True)
-    with mock.patch.object(train, "Training", partial(watched, clock, family == "replay")):
-        found = train.measure(config, env, seconds)
+
+    def prepare(training):
+        if family == "replay":
+            fill_ring(training)
+        return [clock]
+
+    found = measure(config, env, seconds, prepare=prepare)
     kept = {key: found[key] for key in ("agents", "agent_steps", "seconds", "startup_s", "replay_bytes")}
     kept |= {"memory_bytes": found["peak_resident_bytes"], "compiling_bytes": clock.marks[0][2]}
     return kept | {"x": x, "step_s": found["agents"] / found["agent_steps_per_s"]}
 
 
-def watched(clock, full, *arguments):
-    """A Training that the clock listens to; a `full` ring has its random steps over and over."""
-    from lowgear.training.loop import Training
+def fill_ring(training):
+    """Its random steps over and over: rows of an empty ring would all fit in the caches."""
+    from lowgear.training import algorithm
 
-    training = Training(*arguments)
-    if full:  # rows of an empty one would all fit in the caches
-        chunks = [training.collector.collect(training.weights, CHUNK)[0] for _ in range(RANDOM // CHUNK)]
-        for chunk in itertools.islice(itertools.cycle(chunks), training.config.capacity // CHUNK):
-            training.learner.insert(chunk)
-    run = training.run
-    training.run = lambda listeners: run([*listeners, clock])
-    return training
+    chunks = [algorithm.collect(training.collector, CHUNK)[0] for _ in range(RANDOM // CHUNK)]
+    for chunk in itertools.islice(itertools.cycle(chunks), training.config.capacity // CHUNK):
+        training.learner.insert(chunk.reshape(len(chunk), CHUNK, -1))
 
 
 def quarters(config, env, seconds):

@@ -4,7 +4,7 @@
 
 The sizes are FetchPush's with the modern recipe: observations of 31 numbers, actions of 4, gears of 8 and 64 units,
 critics of 128, batches of 256. Drawing is everything that comes before the updates (random numbers, rows, goals and
-what they pay) and gathering the batches, in the same program with updates that only read what they are fed. The four
+what they pay) and gathering the batches, in the same program with learners that only read what they are fed. The four
 programs take turns within each repetition, in another order every time, so that a busy machine slows all of them; a
 ratio is taken within its repetition, and printed as the median with the quartiles.
 """
@@ -12,7 +12,7 @@ ratio is taken within its repetition, and printed as the median with the quartil
 import json
 import os
 import time
-from unittest import mock
+from dataclasses import dataclass
 
 import click
 import jax
@@ -23,9 +23,10 @@ from rich.table import Table
 from lowgear import envs
 from lowgear.config.run import resolve
 from lowgear.config.tasks import find
-from lowgear.learning import dqn, sac
-from lowgear.training.blueprint import knobs_of, method_of, tariff_of
-from lowgear.training.parallel import Learner
+from lowgear.learning.dqn import Dqn
+from lowgear.learning.sac import Sac
+from lowgear.training.parallel import ParallelLearner
+from lowgear.training.setup import method_of, parameters_of, tariff_of
 
 TASK, EPISODE, PICK = find("FetchPush-v1"), 50, 5
 GEARS, CRITICS = (8, 64), 128
@@ -44,14 +45,24 @@ def experience(columns, choices, agents, steps, rng):
     return rows
 
 
-def unvalued(_, batch, noise, *__):
-    """In place of a lesson: the batch and its noise as they were drawn."""
-    return sac.Lesson(batch, (), (), noise)
+@dataclass(frozen=True)
+class ReadingSac(Sac):
+    """Looks at every number it is fed, and learns nothing."""
+
+    def update(self, state, batch, noise, agent):  # noqa: ARG002
+        return state, read((batch, noise))
 
 
-def read(state, fed, *_):
-    """In place of an update: looks at every number it is fed, and learns nothing."""
-    return state, {"read": sum(part.astype("float32").sum() for part in jax.tree.leaves(fed))}
+@dataclass(frozen=True)
+class ReadingDqn(Dqn):
+    """Likewise in the master's place."""
+
+    def update(self, state, batch, agent):  # noqa: ARG002
+        return state, read(batch)
+
+
+def read(fed):
+    return {"read": sum(part.astype("float32").sum() for part in jax.tree.leaves(fed))}
 
 
 def learner_of(agents, hindsight, capacity, chunk, reads):
@@ -61,20 +72,15 @@ def learner_of(agents, hindsight, capacity, chunk, reads):
     config = resolve(TASK, gears=GEARS, seeds=range(agents), steps=10**8, overrides=overrides)
     method = method_of(config, env.spec, env.goal_rule)
     env.close()
-    learner = Learner(method, knobs_of(config, tariff_of(config, env.spec)), config.capacity)
-    choices = len(GEARS) * method.durations
+    if reads:
+        gears = tuple(ReadingSac(**vars(learner)) for learner in method.gears)
+        method = method._replace(gears=gears, master=ReadingDqn(**vars(method.master)))
+    learner = ParallelLearner(method, parameters_of(config, tariff_of(config, method.cost)), config.capacity)
+    choices = method.master.choices
     rows = experience(method.replay.columns, choices, agents, config.capacity, np.random.default_rng(0))
     for begin in range(0, config.capacity, chunk):
         learner.insert(rows[:, begin : begin + chunk])
-    if reads:
-        with (
-            mock.patch.object(sac, "lesson", unvalued),
-            mock.patch.object(sac, "update", read),
-            mock.patch.object(dqn, "update", read),
-        ):
-            seconds_of(learner, chunk)
-    else:
-        seconds_of(learner, chunk)
+    seconds_of(learner, chunk)
     return learner
 
 

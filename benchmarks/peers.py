@@ -53,7 +53,7 @@ def lowgear(units, seconds):
 
     task = tasks.find("Swimmer-v3")
     config = resolve(task, "paper", gears=units, steps=10**6, evaluate_every=0, overrides={"replay": 100_000})
-    training = Training(config, envs.make(task, 1), None, own_process=True)
+    training = Training(config, envs.make(task, 1), None)
     clock = Clock(seconds)
 
     class Listener:

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from lowgear import LowgearError
-from lowgear.bench import floor
+from lowgear.bench import floor, gemm
 from lowgear.config.run import resolve
 from lowgear.config.tasks import find
 
@@ -53,4 +53,4 @@ def test_rates_are_measured():
 def test_a_measurement_that_fails_says_so(monkeypatch):
     monkeypatch.setattr(sys, "executable", "false")
     with pytest.raises(LowgearError, match="could not measure"):
-        floor.apart(8, seconds=0.01)
+        gemm.rate_alone(8, seconds=0.01)

@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from lowgear import LowgearError
+from lowgear import LowgearError, envs
 from lowgear.bench.floor import update_flops
+from lowgear.bench.table import print_train
 from lowgear.bench.train import measure
 from lowgear.bench.train_cases import CASES, Case
-from lowgear.bench.train_table import print_train
 from lowgear.commands.cli import cli
 from lowgear.envs import make_env
-from lowgear.training import blueprint
 
 NAP_S = 0.0005
 SHARES = ("share_environment", "share_acting", "share_waiting", "share_other")
@@ -50,19 +49,19 @@ CASE = Case("cartpole-swingup", "paper", (4, 8), 2)
 @pytest.fixture(scope="module")
 def report():
     """What the command prints as JSON, of a case with smaller batches and slower environments."""
-    envs, of_case = [], Case.config
+    made, of_case = [], Case.config
 
     def slow(config, count):
-        envs.append(Slow(make_env(config, count)))
-        return envs[-1]
+        made.append(Slow(make_env(config, count)))
+        return made[-1]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Case, "config", lambda case: tiny(of_case(case)))
-        patch.setattr(blueprint, "make_env", slow)
+        patch.setattr(envs, "make_env", slow)
         options = ["--recipe", "paper", "--gears", "4,8", "--agents", "2", "--seconds", "0.5", "--json"]
         result = bench("cartpole-swingup", *options)
     assert result.exit_code == 0, result.output
-    assert [env.closed for env in envs] == [True]
+    assert [env.closed for env in made] == [True]
     return json.loads(result.stdout)
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from lowgear import LowgearError
 from lowgear.commands.cli import cli
 from lowgear.export import c_format, compiler
-from tests.fixtures.policies import FORMS, HEADER, policy_of, run_of
+from tests.fixtures.policies import HEADER, KINDS, policy_of, run_of
 
 
 def export(*arguments):
@@ -27,7 +27,7 @@ def policy_file(tmp_path):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return run_of([policy_of(), policy_of(FORMS["small-only"])], tmp_path_factory.mktemp("export") / "run")
+    return run_of([policy_of(), policy_of(KINDS["small-only"])], tmp_path_factory.mktemp("export") / "run")
 
 
 def test_an_agent_of_a_run(run):
@@ -57,12 +57,17 @@ def test_a_policy_file_of_no_known_environment_is_checked_on_random_observations
     assert "ROBOT_COST_COEFFICIENT 0.05" in (out / "robot.h").read_text()
 
 
-@pytest.mark.parametrize("form", ["onnx", "numpy"])
-def test_other_formats(policy_file, form, tmp_path):
-    result = export(policy_file, "--format", form, "--out", tmp_path / "out")
+@pytest.mark.parametrize("format_name", ["onnx", "numpy"])
+def test_other_formats(policy_file, format_name, tmp_path):
+    result = export(policy_file, "--format", format_name, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert "the same gears" in result.stdout
-    assert json.loads((tmp_path / "out" / "export.json").read_text())["format"] == form
+    report = json.loads((tmp_path / "out" / "export.json").read_text())
+    assert report["format"] == format_name
+    written = {
+        path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()
+    }
+    assert written == {*report["files"], "export.json"}
 
 
 def test_a_sampled_master_is_told_of(tmp_path):
@@ -70,7 +75,7 @@ def test_a_sampled_master_is_told_of(tmp_path):
     policy_of(replace(HEADER, task="gym:NoSuchThing-v9", boltzmann=True)).save(path)
     result = export(path, "--format", "numpy")
     assert "the export picks the best value instead" in result.stderr
-    policy_of(replace(FORMS["small-only"], task="gym:NoSuchThing-v9", boltzmann=True)).save(path)
+    policy_of(replace(KINDS["small-only"], task="gym:NoSuchThing-v9", boltzmann=True)).save(path)
     assert "best value" not in export(path, "--format", "numpy").stderr
 
 

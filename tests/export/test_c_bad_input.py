@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from lowgear.export import compiler
-from lowgear.export.c_format import build_library
 from lowgear.policy.file import Policy
-from tests.export.test_c_source import written
-from tests.fixtures.policies import FORMS, policy_of
+from tests.fixtures.exports import compile_c, write_c
+from tests.fixtures.policies import KINDS, policy_of
 
 SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 FUZZ = """
@@ -49,10 +48,10 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("form", ["dial", "relu"])
-def test_any_bits_under_sanitizers(form, tmp_path, each_compiler):
-    policy = policy_of(FORMS[form])
-    written(policy, tmp_path)
+@pytest.mark.parametrize("kind", ["dial", "relu"])
+def test_any_bits_under_sanitizers(kind, tmp_path, each_compiler):
+    policy = policy_of(KINDS[kind])
+    write_c(policy, tmp_path)
     (tmp_path / "fuzz.c").write_text(FUZZ)
     sources = [tmp_path / "robot.c", tmp_path / "fuzz.c"]
     program = compiler.build(each_compiler, ["-std=c99", *SANITIZE], sources, tmp_path / "fuzz")
@@ -62,7 +61,7 @@ def test_any_bits_under_sanitizers(form, tmp_path, each_compiler):
 
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 def test_the_self_test_under_sanitizers(weights, tmp_path, each_compiler):
-    written(policy_of(FORMS["other bounds"]), tmp_path, weights)
+    write_c(policy_of(KINDS["other bounds"]), tmp_path, weights)
     flags = [*compiler.STRICT, *SANITIZE, "-DROBOT_SELF_TEST"]
     program = compiler.build(each_compiler, flags, [tmp_path / "robot.c"], tmp_path / "test")
     done = subprocess.run([program], capture_output=True, text=True, check=False)
@@ -71,7 +70,7 @@ def test_the_self_test_under_sanitizers(weights, tmp_path, each_compiler):
 
 
 def test_the_self_test_fails_where_it_should(tmp_path, gcc):
-    text = written(policy_of(), tmp_path)["robot.c"].decode()
+    text = write_c(policy_of(), tmp_path)["robot.c"].decode()
     mark = "robot_gear0_2_bias[4] = {\n    "
     assert mark in text
     (tmp_path / "robot.c").write_text(text.replace(mark, mark + "0.01f + "))
@@ -81,10 +80,10 @@ def test_the_self_test_fails_where_it_should(tmp_path, gcc):
     assert " 0 wrong actions" not in done.stdout
 
 
-@pytest.mark.parametrize("form", ["dial", "learned prices", "three gears", "small-only", "relu", "other bounds"])
-def test_bad_observations_act_within_bounds(form, tmp_path, gcc):
-    policy = policy_of(FORMS[form])
-    library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
+@pytest.mark.parametrize("kind", ["dial", "learned prices", "three gears", "small-only", "relu", "other bounds"])
+def test_bad_observations_act_within_bounds(kind, tmp_path, gcc):
+    policy = policy_of(KINDS[kind])
+    library = compile_c(policy, tmp_path, gcc)
     low, high = np.float32(policy.header.action_low), np.float32(policy.header.action_high)
     rng, state = np.random.default_rng(0), library.init()
     bad = np.float32([np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45, 0, 1])
@@ -96,7 +95,7 @@ def test_bad_observations_act_within_bounds(form, tmp_path, gcc):
 
 def test_nan_is_read_as_zero_and_infinity_as_the_limit(tmp_path, gcc):
     policy = policy_of()
-    library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
+    library = compile_c(policy, tmp_path, gcc)
     observation = np.float32([0.3, -0.2, 0.5, 1.0, -1.0])
     broken, mended = observation.copy(), observation.copy()
     broken[1], mended[1] = np.nan, 0.0
@@ -113,7 +112,7 @@ def test_weights_that_overflow_still_act_within_bounds(tmp_path, gcc):
     policy = policy_of()
     huge = tuple([(weight * np.float32(1e37), bias) for weight, bias in layers] for layers in policy.weights.gears)
     policy = Policy(policy.header, policy.weights._replace(gears=huge))
-    library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
+    library = compile_c(policy, tmp_path, gcc)
     state = library.init()
     for scale in (1.0, 1e3, 1e38):
         _, action = library.step(state, np.float32([scale, -scale, scale, -scale, scale]))

@@ -9,40 +9,33 @@ import pytest
 
 from lowgear import LowgearError
 from lowgear.export import compiler
-from lowgear.export.c_format import build_library, c_files, compare_library, self_test
+from lowgear.export.c_format import run_self_test
 from lowgear.export.c_header import check_name, default_name
-from lowgear.export.check import demand
-from lowgear.export.layers import rounded
-from tests.fixtures.policies import FORMS, HEADER, STEPS, policy_of, stored
-
-
-def written(policy, folder, weights="float32", name="robot"):
-    files = c_files(policy, name, weights, stored(rounded(policy, weights)))
-    for file, data in files.items():
-        (folder / file).write_bytes(data)
-    return files
+from lowgear.export.check import compare, require_equal
+from lowgear.export.layers import quantise
+from tests.fixtures.exports import compile_c, reset, set_cost_coefficient, write_c
+from tests.fixtures.policies import HEADER, KINDS, STEPS, episodes_of, policy_of
 
 
 @pytest.mark.parametrize("weights", ["float32", "int8"])
-@pytest.mark.parametrize("form", FORMS)
-def test_acts_as_the_network(form, weights, tmp_path, gcc):
-    policy = policy_of(FORMS[form])
-    files = written(policy, tmp_path, weights)
-    library = build_library(files, "robot", policy, tmp_path, gcc)
-    exact = rounded(policy, weights)
-    checked = demand(compare_library(exact, library, stored(exact)), "robot.c")
+@pytest.mark.parametrize("kind", KINDS)
+def test_acts_as_the_network(kind, weights, tmp_path, gcc):
+    policy = policy_of(KINDS[kind])
+    library = compile_c(policy, tmp_path, gcc, weights)
+    found = compare(library, episodes_of(quantise(policy, weights)))
+    checked = require_equal(found, "robot.c")
     assert checked.steps == 2 * STEPS
     assert (checked.picks == 0) == (policy.header.forced_gear is not None)
     assert checked.largest_action_error < 1e-5
-    assert "0 wrong gears, 0 wrong actions" in self_test(tmp_path, "robot", gcc)
+    assert "0 wrong gears, 0 wrong actions" in run_self_test(tmp_path, "robot", gcc)
     fixed = ("no dial, one period", "equal ends", "learned prices, equal ends", "small-only", "large-only")
-    assert library.turns == (form not in fixed)
+    assert (library.function("set_cost_coefficient") is None) == (kind in fixed)
 
 
-@pytest.mark.parametrize("form", ["dial", "learned prices", "no dial, one period", "large-only", "relu"])
-def test_compiles_clean_everywhere(form, tmp_path, each_compiler):
-    written(policy_of(FORMS[form]), tmp_path)
-    written(policy_of(FORMS[form]), tmp_path, "int8", "narrow")
+@pytest.mark.parametrize("kind", ["dial", "learned prices", "no dial, one period", "large-only", "relu"])
+def test_compiles_clean_everywhere(kind, tmp_path, each_compiler):
+    write_c(policy_of(KINDS[kind]), tmp_path)
+    write_c(policy_of(KINDS[kind]), tmp_path, "int8", "narrow")
     flags = [*compiler.STRICT, "-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes"]
     for name in ("robot", "narrow"):
         source = [tmp_path / f"{name}.c"]
@@ -56,7 +49,7 @@ def test_compiles_clean_everywhere(form, tmp_path, each_compiler):
 
 
 def test_every_symbol_is_prefixed_and_nothing_is_needed(tmp_path, gcc):
-    written(policy_of(), tmp_path)
+    write_c(policy_of(), tmp_path)
     source = compiler.build(
         gcc, [*compiler.STRICT, "-Os", "-ffreestanding", "-c"], [tmp_path / "robot.c"], tmp_path / "o"
     )
@@ -72,12 +65,12 @@ def test_every_symbol_is_prefixed_and_nothing_is_needed(tmp_path, gcc):
 
 def test_only_the_chosen_gear_and_the_mean_head_are_there(tmp_path):
     small = replace(HEADER, forced_gear=0)
-    text = written(policy_of(small), tmp_path)["robot.c"].decode()
+    text = write_c(policy_of(small), tmp_path)["robot.c"].decode()
     assert "robot_gear0_0_weight" in text
     assert "robot_gear1" not in text
     assert "robot_master" not in text
-    policy = policy_of(FORMS["wide"])
-    wide = written(policy, tmp_path)["robot.c"].decode()
+    policy = policy_of(KINDS["wide"])
+    wide = write_c(policy, tmp_path)["robot.c"].decode()
     last = re.search(r"robot_gear1_2_weight\[(\d+)\]", wide)
     assert last is not None
     assert int(last[1]) == 64 * 8  # six outputs padded to eight, not twelve
@@ -85,48 +78,48 @@ def test_only_the_chosen_gear_and_the_mean_head_are_there(tmp_path):
 
 def test_the_dial_turns_within_its_ends(tmp_path, gcc):
     policy = policy_of()
-    library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
+    library = compile_c(policy, tmp_path, gcc)
     state = library.init()
     assert state.position == pytest.approx(0.0, abs=1e-6)
     for coefficient in np.geomspace(0.001, 0.1, 50):
-        assert library.set_cost_coefficient(state, float(coefficient)) == 0
+        assert set_cost_coefficient(library, state, float(coefficient)) == 0
         assert state.position == pytest.approx(policy.header.dial.position(float(coefficient)), abs=1e-6)
         assert state.cost_coefficient == pytest.approx(coefficient, rel=1e-6)
     assert abs(state.position) <= 1
     for wrong in (0.0, 0.0009, 0.11, -1.0, float("nan"), float("inf")):
         before = state.position, state.cost_coefficient
-        assert library.set_cost_coefficient(state, wrong) == -1
+        assert set_cost_coefficient(library, state, wrong) == -1
         assert (state.position, state.cost_coefficient) == before
 
 
-@pytest.mark.parametrize("form", ["wide", "learned prices, three gears, wide, relu"])
-def test_a_setting_of_the_dial_picks_as_the_network_does_there(form, tmp_path, gcc):
-    policy = policy_of(FORMS[form])
-    library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
+@pytest.mark.parametrize("kind", ["wide", "learned prices, three gears, wide, relu"])
+def test_a_setting_of_the_dial_picks_as_the_network_does_there(kind, tmp_path, gcc):
+    policy = policy_of(KINDS[kind])
+    library = compile_c(policy, tmp_path, gcc)
     for coefficient in (0.001, 0.03, 0.1):
-        (episode,) = stored(policy.at(coefficient), 1)
+        (episode,) = episodes_of(policy.at(coefficient), 1)
         state = library.init()
-        assert library.set_cost_coefficient(state, coefficient) == 0
+        assert set_cost_coefficient(library, state, coefficient) == 0
         gears = [library.step(state, observation)[0] for observation in episode.observation]
         np.testing.assert_array_equal(gears, episode.gear)
 
 
 def test_reset_asks_the_master_and_leaves_the_dial(tmp_path, gcc):
     policy = policy_of()
-    library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
+    library = compile_c(policy, tmp_path, gcc)
     state = library.init()
-    library.set_cost_coefficient(state, 0.05)
+    set_cost_coefficient(library, state, 0.05)
     position = state.position
     library.step(state, np.ones(5, np.float32))
     assert state.left > 0
-    library.reset(state)
+    reset(library, state)
     assert (state.left, state.position) == (0, position)
 
 
 def test_two_states_do_not_disturb_each_other(tmp_path, gcc):
     policy = policy_of()
-    library = build_library(written(policy, tmp_path), "robot", policy, tmp_path, gcc)
-    episodes = stored(policy)
+    library = compile_c(policy, tmp_path, gcc)
+    episodes = episodes_of(policy)
     states = [library.init(), library.init()]
     for t in range(STEPS):
         for state, episode in zip(states, episodes, strict=True):
@@ -147,6 +140,6 @@ def test_names():
 
 def test_a_task_cannot_end_the_comment_it_stands_in(tmp_path, gcc):
     header = replace(HEADER, task="gym:x*/ int y; /*", layout=(("*/\n", 5),))
-    files = written(policy_of(header), tmp_path)
+    files = write_c(policy_of(header), tmp_path)
     compiler.build(gcc, [*compiler.STRICT, "-c"], [tmp_path / "robot.c"], tmp_path / "o")
     assert b"*/ int y" not in files["robot.c"] + files["robot.h"]

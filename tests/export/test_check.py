@@ -6,36 +6,38 @@ import numpy as np
 import pytest
 
 from lowgear import LowgearError
-from lowgear.export.check import Stepped, compare, demand
-from tests.fixtures.policies import STEPS, policy_of, stored
+from lowgear.export.check import ExportedStep, compare, require_equal
+from tests.fixtures.policies import STEPS, episodes_of, policy_of
+
+TIED = [1, 1 + 1e-6, 0, 0, 0, 0]  # of six choices
 
 
-class Recorded:
+class Playback:
     """Plays an episode back, as it was or altered."""
 
     def __init__(self, episode, alter):
         self.episode, self.alter, self.t = episode, alter, -1
+        self.action = episode.policy.bounds.scale(episode.action)
 
-    def step(self, choice, left, observation):
+    def step_from(self, choice, left, observation):
         self.t += 1
         np.testing.assert_array_equal(observation, self.episode.observation[self.t])
         if left:
             assert choice == self.episode.choice[self.t]
-        found = Stepped(int(self.episode.choice[self.t]), int(self.episode.gear[self.t]), self.episode.action[self.t])
+        found = ExportedStep(int(self.episode.choice[self.t]), int(self.episode.gear[self.t]), self.action[self.t])
         return self.alter(self.t, found)
 
 
-def check(alter, margin=None):
-    policy = policy_of()
-    (episode,) = stored(policy, 1)
-    if margin is not None:
-        episode = replace(episode, margin=np.full_like(episode.margin, margin))
-    return compare(policy, Recorded(episode, alter), [episode]), int(episode.due.sum())
+def check(alter, values=None):
+    (episode,) = episodes_of(policy_of(), 1)
+    if values is not None:
+        episode = replace(episode, values=np.broadcast_to(np.float32(values), episode.values.shape))
+    return compare(Playback(episode, alter), [episode]), int(episode.due.sum())
 
 
 def test_the_same_passes():
     found, picks = check(lambda _, step: step)
-    assert demand(found, "x") == found
+    assert require_equal(found, "x") == found
     assert (found.steps, found.picks, found.wrong_gears, found.ties, found.largest_action_error) == (
         STEPS,
         picks,
@@ -49,12 +51,12 @@ def test_the_same_passes():
 def test_a_wrong_action_is_refused(gap):
     found, _ = check(lambda t, step: step._replace(action=step.action + np.float32(gap)) if t == 150 else step)
     with pytest.raises(LowgearError, match=r"does not act as the network.*nothing was written"):
-        demand(found, "x")
+        require_equal(found, "x")
 
 
 def test_an_action_within_rounding_is_not():
     found, _ = check(lambda _, step: step._replace(action=step.action + np.float32(5e-6)))
-    assert demand(found, "x").largest_action_error == pytest.approx(5e-6, rel=0.05)
+    assert require_equal(found, "x").largest_action_error == pytest.approx(5e-6, rel=0.05)
 
 
 def test_another_gear_is_refused():
@@ -64,12 +66,12 @@ def test_another_gear_is_refused():
     found, _ = check(shifted)
     assert found.wrong_gears == 1
     with pytest.raises(LowgearError, match=f"1 of {STEPS} steps in another gear"):
-        demand(found, "x")
-    tied, _ = check(shifted, margin=1e-7)
+        require_equal(found, "x")
+    tied, _ = check(shifted, values=TIED)
     assert (tied.wrong_gears, tied.ties) == (0, 1)
 
 
 def test_a_gear_that_does_not_exist_is_refused():
-    found, _ = check(lambda t, step: step._replace(choice=7, gear=7) if t == 0 else step, margin=1e-7)
+    found, _ = check(lambda t, step: step._replace(choice=7, gear=7) if t == 0 else step, values=TIED)
     assert found.wrong_gears == 1
     assert found.largest_action_error == np.inf

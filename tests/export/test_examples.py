@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.export.test_c_source import written
-from tests.fixtures.policies import FORMS, policy_of, stored
+from tests.fixtures.exports import write_c
+from tests.fixtures.policies import KINDS, episodes_of, policy_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -22,11 +22,11 @@ def make(example, export, build, *targets):
 
 
 def test_the_loop_acts_line_by_line(tmp_path, gcc):
-    policy = policy_of(FORMS["wide"])
-    written(policy, tmp_path)
+    policy = policy_of(KINDS["wide"])
+    write_c(policy, tmp_path)
     made = make("c_loop", tmp_path, tmp_path, f"CC={gcc}")
     assert made.returncode == 0, made.stderr
-    episodes = stored(policy)
+    episodes = episodes_of(policy)
     text = "\n".join("\n".join(" ".join(f"{x:.9g}" for x in row) for row in e.observation) + "\n" for e in episodes)
     done = subprocess.run([tmp_path / "loop"], input=text, capture_output=True, text=True, check=True)
     lines = np.array([line.split() for line in done.stdout.splitlines()], float)
@@ -45,7 +45,7 @@ def cross():
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 def test_flash_and_ram_of_a_cortex_m(weights, tmp_path):
     cross()
-    written(policy_of(FORMS["wide"]), tmp_path, weights)
+    write_c(policy_of(KINDS["wide"]), tmp_path, weights)
     made = make("cortex_m", tmp_path, tmp_path / "build", "size")
     assert made.returncode == 0, made.stderr
     text, data, bss = map(int, made.stdout.splitlines()[1].split()[:3])
@@ -57,12 +57,12 @@ def test_flash_and_ram_of_a_cortex_m(weights, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["wide", "three gears", "relu", "other bounds"])
-def test_the_self_test_on_an_emulated_cortex_m(form, tmp_path):
+@pytest.mark.parametrize("kind", ["wide", "three gears", "relu", "other bounds"])
+def test_the_self_test_on_an_emulated_cortex_m(kind, tmp_path):
     cross()
     if shutil.which("qemu-system-arm") is None:
         pytest.skip("qemu-system-arm is not installed")
-    written(policy_of(FORMS[form]), tmp_path)
+    write_c(policy_of(KINDS[kind]), tmp_path)
     done = make("cortex_m", tmp_path, tmp_path / "build", "run")
     assert done.returncode == 0, done.stderr + done.stdout
     assert "0 wrong gears, 0 wrong actions" in done.stdout
@@ -73,7 +73,7 @@ def test_a_failing_self_test_fails_on_the_board(tmp_path):
     cross()
     if shutil.which("qemu-system-arm") is None:
         pytest.skip("qemu-system-arm is not installed")
-    text = written(policy_of(), tmp_path)["robot.c"].decode()
+    text = write_c(policy_of(), tmp_path)["robot.c"].decode()
     (tmp_path / "robot.c").write_text(text.replace("x * p / q", "x * p / q * 1.001f"))
     done = make("cortex_m", tmp_path, tmp_path / "build", "run")
     assert done.returncode != 0

@@ -1,66 +1,89 @@
-"""The NumPy export acts without JAX, and so does the runtime it is made of."""
+"""The NumPy export runs where there is NumPy and safetensors and nothing else, not even Lowgear."""
 
 import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lowgear.export.form import Request
+import lowgear
 from lowgear.export.numpy_format import export_numpy
-from tests.fixtures.policies import FORMS, policy_of, source_of, stored
+from lowgear.export.request import ExportRequest
+from tests.fixtures.exports import write_files
+from tests.fixtures.policies import KINDS, episodes_of, policy_of, source_of
 
-BLOCKED = """
-import sys
-sys.modules["jax"] = None
-sys.modules["envpool"] = None
-sys.modules["gymnasium"] = None
-"""
 RUN = """
-import json
+import importlib.util, json, pathlib
 import numpy as np
+import lowgear
 from controller import Controller
-controller = Controller("robot.safetensors")
-rows = [controller.step(row) for row in np.load("observations.npy")]
-print(json.dumps([[gear, action.tolist()] for action, gear in rows]))
+
+assert pathlib.Path(lowgear.__file__).is_relative_to(pathlib.Path.cwd()), lowgear.__file__
+assert not any(importlib.util.find_spec(name) for name in ("jax", "envpool", "gymnasium", "rich", "click"))
+controller = Controller("robot.safetensors", {coefficient})
+episodes = []
+for observations in np.load("observations.npy"):
+    controller.reset()
+    episodes.append([[gear, action.tolist()] for action, gear in map(controller.step, observations)])
+print(json.dumps(episodes))
 """
 
 
-def python(code, folder):
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
-    return subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+@pytest.fixture(scope="module")
+def numpy_only(tmp_path_factory):
+    """A folder with NumPy and safetensors alone, to stand in place of the installed packages."""
+    folder = tmp_path_factory.mktemp("packages")
+    for name in ("numpy", "safetensors"):
+        package = Path(find_spec(name).origin).parent
+        (folder / name).symlink_to(package)
+        if (libraries := package.with_name(f"{name}.libs")).exists():
+            (folder / libraries.name).symlink_to(libraries)
+    return folder
 
 
-def test_importing_the_runtime_pulls_in_no_jax(tmp_path):
-    done = python("import lowgear.policy.controller, sys; assert 'jax' not in sys.modules", tmp_path)
-    assert done.returncode == 0, done.stderr
+def run(arguments, packages, cwd):
+    """Python without the installed packages."""
+    environment = {**os.environ, "PYTHONPATH": str(packages)}
+    command = [sys.executable, "-S", "-s", *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("form", ["dial", "learned prices", "no dial, one period", "small-only", "other bounds"])
-def test_it_acts_where_there_is_no_jax(form, tmp_path):
-    policy = policy_of(FORMS[form])
-    made = export_numpy(Request(source_of(policy, tmp_path), "robot", episodes=1))
+def test_importing_the_policy_room_pulls_in_nothing_else():
+    code = "import sys, lowgear.policy.controller; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"jax", "envpool", "gymnasium", "rich", "click"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("kind", ["dial", "learned prices", "no dial, one period", "small-only", "other bounds"])
+def test_it_acts_as_the_network_where_lowgear_is_not_installed(kind, tmp_path, numpy_only):
+    policy = policy_of(KINDS[kind])
+    made = export_numpy(ExportRequest(source_of(policy, tmp_path), "robot", episodes=1))
     assert made.report["checked"]["wrong_gears"] == 0
-    for name, data in made.files.items():
-        (tmp_path / name).write_bytes(data)
-    (episode,) = stored(policy, 1)
-    np.save(tmp_path / "observations.npy", episode.observation)
-    done = python(BLOCKED + RUN, tmp_path)
+    write_files(made.files, tmp_path / "export")
+    coefficient = 0.05 if policy.turns and kind != "small-only" else None
+    episodes = episodes_of(policy if coefficient is None else policy.at(coefficient))
+    np.save(tmp_path / "export" / "observations.npy", [episode.observation for episode in episodes])
+    done = run(["-c", RUN.format(coefficient=coefficient)], numpy_only, tmp_path / "export")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert [gear for gear, _ in found] == episode.gear.tolist()
-    np.testing.assert_allclose([action for _, action in found], episode.action, atol=1e-5)
+    for found, episode in zip(json.loads(done.stdout), episodes, strict=True):
+        assert [gear for gear, _ in found] == episode.gear.tolist()
+        np.testing.assert_allclose([action for _, action in found], policy.bounds.scale(episode.action), atol=1e-5)
 
 
-def test_the_program_runs_as_it_is(tmp_path):
-    made = export_numpy(Request(source_of(policy_of(), tmp_path), "robot", episodes=1))
-    for name, data in made.files.items():
-        (tmp_path / name).write_bytes(data)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "controller.py")], capture_output=True, text=True, check=False
-    )
+def test_the_program_runs_as_it_is(tmp_path, numpy_only):
+    made = export_numpy(ExportRequest(source_of(policy_of(), tmp_path), "robot", episodes=1))
+    write_files(made.files, tmp_path / "export")
+    done = run([tmp_path / "export" / "controller.py"], numpy_only, tmp_path)
     assert done.stdout.count("gear ") == 5, done.stderr
+
+
+def test_the_package_is_the_code_that_runs_here(tmp_path):
+    made = export_numpy(ExportRequest(source_of(policy_of(), tmp_path), "robot", episodes=1))
+    package = {name: data for name, data in made.files.items() if name.startswith("lowgear/")}
+    root = Path(lowgear.__file__).parents[1]
+    assert {"lowgear/__init__.py", "lowgear/policy/__init__.py", "lowgear/policy/controller.py"} <= set(package)
+    assert all(data == (root / name).read_bytes() for name, data in package.items())

@@ -3,26 +3,26 @@
 import numpy as np
 import pytest
 
-from lowgear.export.check import compare, demand
-from lowgear.export.form import Request
-from lowgear.export.onnx_format import controller, export_onnx, models, session
-from lowgear.export.onnx_model import OPSET
-from tests.fixtures.policies import FORMS, policy_of, source_of, stored
+from lowgear.export.check import compare, require_equal
+from lowgear.export.onnx_format import export_onnx, onnx_controller, session
+from lowgear.export.onnx_model import OPSET, onnx_files
+from lowgear.export.request import ExportRequest
+from tests.fixtures.policies import KINDS, episodes_of, policy_of, source_of
 
 onnx = pytest.importorskip("onnx", reason="the extra `export` is not installed")
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_acts_as_the_network(form):
-    policy = policy_of(FORMS[form])
-    checked = demand(compare(policy, controller(policy, models(policy)), stored(policy)), "onnx")
+@pytest.mark.parametrize("kind", KINDS)
+def test_acts_as_the_network(kind):
+    policy = policy_of(KINDS[kind])
+    checked = require_equal(compare(onnx_controller(policy, onnx_files(policy)), episodes_of(policy)), "onnx")
     assert checked.largest_action_error < 1e-5
 
 
 def test_the_controller_runs_alone_with_its_state_in_and_out():
-    policy = policy_of(FORMS["three gears"])
-    (episode,) = stored(policy, 1)
-    runs = session(models(policy)["controller.onnx"])
+    policy = policy_of(KINDS["three gears"])
+    (episode,) = episodes_of(policy, 1)
+    runs = session(onnx_files(policy)["controller.onnx"])
     choice, left = np.zeros(1, np.int64), np.zeros(1, np.int64)
     position = np.float32([policy.header.dial.position(policy.header.cost_coefficient)])
     for t, observation in enumerate(episode.observation):
@@ -33,8 +33,8 @@ def test_the_controller_runs_alone_with_its_state_in_and_out():
 
 
 def test_files_say_their_opset_and_only_the_chosen_gear_is_inside_a_branch(tmp_path):
-    policy = policy_of(FORMS["dial"])
-    made = export_onnx(Request(source_of(policy, tmp_path), "robot", episodes=1))
+    policy = policy_of(KINDS["dial"])
+    made = export_onnx(ExportRequest(source_of(policy, tmp_path), "robot", episodes=1))
     assert sorted(made.files) == ["controller.onnx", "gear0.onnx", "gear1.onnx", "master.onnx"]
     assert made.report["opset"] == OPSET
     assert made.report["gears_alone_error"] < 1e-5
@@ -46,4 +46,4 @@ def test_files_say_their_opset_and_only_the_chosen_gear_is_inside_a_branch(tmp_p
 
 
 def test_a_policy_that_never_shifts_is_one_gear():
-    assert list(models(policy_of(FORMS["large-only"]))) == ["gear1.onnx"]
+    assert list(onnx_files(policy_of(KINDS["large-only"]))) == ["gear1.onnx"]

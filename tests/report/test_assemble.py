@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lowgear.report.assemble import Wish, assemble
+from lowgear.report.assemble import ReportOptions, assemble
 from tests.fixtures.runs import evaluate, make_run, row
 
-QUICK = Wish(episodes=0, video=False, setting=None)
+QUICK = ReportOptions(episodes=0, video=False, setting=None)
 
 
 def data(page: Path) -> dict[str, Any]:
@@ -21,29 +21,30 @@ def data(page: Path) -> dict[str, Any]:
     return found
 
 
-def build(path: Path, wish: Wish = QUICK) -> tuple[dict[str, Any], list[str], list[str]]:
-    written, notices = assemble([path], None, wish, lambda _: None)
+def build(path: Path, options: ReportOptions = QUICK) -> tuple[dict[str, Any], list[str], list[str]]:
+    written, notices = assemble([path], None, options, lambda _: None)
     assert all(one.is_file() for one in written)
     return data(written[0])["runs"][0], [one.name for one in written], notices
 
 
 def test_everything_that_a_whole_run_gives(tmp_path: Path) -> None:
-    run, names, notices = build(evaluate(make_run(tmp_path / "run")), Wish(3, True, None))
+    run, names, notices = build(evaluate(make_run(tmp_path / "run")), ReportOptions(3, True, None))
     figures = ["timeline", "scatter", "frontier", "coefficients", "curves"]
     assert names[0] == "index.html"
     assert set(names) >= {f"{name}.{kind}" for name in figures for kind in ("svg", "png")}
     assert set(names) >= {"summary.md", "settings.csv", "episodes.csv"}
     assert notices == []
     assert [play["label"] for play in run["plays"]][-2:] == ["small-only", "large-only"]
-    assert [group["label"].split()[0] for group in run["clouds"]["groups"]].count("asymmetric") == 2
-    assert len(run["clouds"]["groups"][0]["dots"]) == 3
+    scatter = run["figures"]["scatter"]["charts"][0]["series"]
+    assert [series["label"].split()[0] for series in scatter].count("asymmetric") == 2
+    assert len(scatter[0]["x"]) == len(scatter[0]["hover"]) == 3
     assert (tmp_path / "run" / "report" / "episode.webp").is_file()
 
 
 def test_without_an_evaluation_the_rest_is_there(tmp_path: Path) -> None:
     run, names, notices = build(make_run(tmp_path / "run"))
-    assert run["summary"] == []
-    assert run["frontier"] is None
+    assert "no finite evaluation" in run["summary"]["none"]
+    assert "no finite evaluation" in run["figures"]["frontier"]["none"]
     assert len(run["plays"]) == 5  # three settings of the dial and the baselines
     assert "timeline.svg" in names
     assert "frontier.svg" not in names
@@ -54,9 +55,10 @@ def test_without_an_evaluation_the_rest_is_there(tmp_path: Path) -> None:
 def test_a_run_with_one_agent(tmp_path: Path) -> None:
     one = make_run(tmp_path / "run", variants=("large-only",), seeds=(0,))
     run, names, _ = build(evaluate(one, [row(0, "large-only", 0.0, 90.0, 1.0)]))
-    assert [line["setting"]["seeds"] for line in run["summary"]] == [1]
+    assert [line["cells"][3][0] for line in run["summary"]["rows"]] == ["1"]
     assert len(run["plays"]) == 1
-    assert run["curves"]["lines"][0]["low"] == run["curves"]["lines"][0]["high"]
+    assert "interval" not in run["figures"]["curves"]["charts"][0]["series"][0]
+    assert "one seed" in run["cards"]["large-only 0.0 False"]["facts"].values()
     assert "frontier.svg" in names
 
 
@@ -65,20 +67,22 @@ def test_a_score_that_is_nan_is_left_out_and_said(tmp_path: Path) -> None:
     agents = [row(0, "asymmetric", 0.0001, math.nan, 0.5), row(1, "asymmetric", 0.0001, 80.0, 0.5)]
     run, _, _ = build(evaluate(path, agents))
     assert any("1 of 2 scores are not finite" in text for text in run["notices"])
-    assert run["summary"][0]["setting"]["mean"] == 80.0
+    assert run["summary"]["rows"][0]["cells"][0][0] == "80.0 ± 0.0"
 
 
 def test_a_variant_of_another_version_is_drawn_too(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", variants=("asymmetric",))
     agents = [row(0, "asymmetric", 0.0001, 80.0, 0.5), row(1, "fixed-coefficient", 0.0001, 70.0, 0.4)]
     run, _, _ = build(evaluate(path, agents))
-    assert [line["setting"]["variant"] for line in run["summary"]] == ["asymmetric", "fixed-coefficient"]
+    assert [line["name"] for line in run["summary"]["rows"]] == ["asymmetric", "fixed-coefficient"]
 
 
 def test_nothing_but_nan(tmp_path: Path) -> None:
     path = evaluate(make_run(tmp_path / "run"), [row(0, "asymmetric", 0.0001, math.nan, math.nan)])
-    run, _, _ = build(path)
-    assert run["summary"] == []
+    run, names, _ = build(path)
+    assert "frontier.svg" in names
+    assert "no finite evaluation" in run["summary"]["none"]
+    assert "no finite evaluation" in run["figures"]["frontier"]["none"]
     assert any("1 of 1 scores are not finite" in text for text in run["notices"])
 
 
@@ -86,16 +90,16 @@ def test_without_policies_there_is_no_episode(tmp_path: Path) -> None:
     path = evaluate(make_run(tmp_path / "run"))
     for policy in (path / "policies").iterdir():
         policy.unlink()
-    run, names, _ = build(path, Wish(5, True, None))
+    run, names, _ = build(path, ReportOptions(5, True, None))
     assert run["plays"] == []
-    assert run["clouds"]["groups"] == []
+    assert "No episodes were played" in run["figures"]["scatter"]["none"]
     assert "frontier.svg" in names
     assert "timeline.svg" not in names
     assert any("no episode" in text for text in run["notices"])
 
 
 def test_the_setting_asked_for_is_shown_first(tmp_path: Path) -> None:
-    run, _, _ = build(evaluate(make_run(tmp_path / "run")), Wish(0, False, 0.0002))
+    run, _, _ = build(evaluate(make_run(tmp_path / "run")), ReportOptions(0, False, 0.0002))
     (first,) = [play for play in run["plays"] if play["first"]]
     assert first["coefficient"] == 0.0002
 
@@ -154,7 +158,7 @@ def test_a_trained_run_with_frames_of_dm_control(tmp_path: Path) -> None:
     play = data(page)["runs"][0]["plays"][0]
     if play["frames"] is None:
         pytest.skip(f"no frames here: {data(page)['runs'][0]['notices']}")
-    assert play["stage"] == "cartpole-swingup of dm_control"
+    assert play["simulator"] == "cartpole-swingup of dm_control"
     assert play["frames"]["count"] == 100
     if CHROMIUM is None:
         pytest.skip("no chromium: on Debian `apt-get install chromium`")

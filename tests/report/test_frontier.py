@@ -14,7 +14,7 @@ import pytest
 from lowgear import LowgearError
 from lowgear.config import run as config
 from lowgear.report.frontier import draw
-from lowgear.report.looks import LOOKS
+from lowgear.report.style import VARIANTS
 from tests.fixtures.reports import BASELINES, TWO_DIALS, dial, report, row
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -107,9 +107,10 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
     assert (tmp_path / "frontier.svg").read_text() == "the old one"
 
 
-def test_every_variant_has_a_look_of_its_own() -> None:
-    assert set(LOOKS) == set(config.VARIANTS)
-    assert len({look.colour for look in LOOKS.values()}) == len({look.marker for look in LOOKS.values()}) == len(LOOKS)
+def test_every_variant_has_a_style_of_its_own() -> None:
+    assert set(VARIANTS) == set(config.VARIANTS)
+    styles = VARIANTS.values()
+    assert len({style.colour for style in styles}) == len({style.marker for style in styles}) == len(styles)
 
 
 MISSING = """

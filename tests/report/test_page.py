@@ -170,6 +170,29 @@ def test_the_frontier_works_with_the_keyboard(browser: Browser) -> None:
 
 
 @needs_browser
+def test_the_pointer_reads_the_curves_and_the_scatter(browser: Browser) -> None:
+    browser.mouse("mouseMoved", *centre(browser, ".pair .panel:nth-child(1) svg[viewBox] rect"))
+    tip = text(browser, ".pair .panel:nth-child(1) .tip").splitlines()
+    assert tip[0] in ("1,000 steps", "1,500 steps")
+    assert tip[1].startswith("asymmetric: ")
+    assert len(tip) == 4
+    browser.mouse("mouseMoved", *centre(browser, ".pair .panel:nth-child(2) .chart polygon"))
+    assert "of the large gear's FLOPs" in text(browser, ".pair .panel:nth-child(2) .tip")
+
+
+@needs_browser
+def test_the_selection_outlives_another_width(browser: Browser) -> None:
+    pressed = "document.querySelector('.dot[aria-pressed=true]').getAttribute('aria-label').split(',')[0]"
+    browser.run("document.querySelector(\".frontier .dot[aria-label^='small-only']\").focus()")
+    browser.key("Enter")
+    assert browser.run(pressed) == "small-only"
+    browser.size(800, 900)
+    browser.run("new Promise((done) => setTimeout(done, 150))")
+    assert browser.run(pressed) == "small-only"
+    assert browser.run("document.activeElement.getAttribute('aria-label').split(',')[0]") == "small-only"
+
+
+@needs_browser
 @pytest.mark.parametrize("width", [390, 768, 1440])
 def test_nothing_is_wider_than_the_window(browser: Browser, width: int) -> None:
     browser.size(width, 900)

@@ -1,4 +1,4 @@
-"""A compiled controller that replays stored episodes: as a library to time, as a program to count instructions of."""
+"""A compiled controller that replays recorded episodes: as a library to time, as a program to count instructions of."""
 
 import ctypes
 from collections.abc import Sequence
@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lowgear.export import c_format, compiler
-from lowgear.export.episode import Episode
+from lowgear.evaluation.record import Episode
+from lowgear.export import compiler
+from lowgear.export.c_format import c_files
 from lowgear.policy.file import Policy
 
 DRIVER = """\
@@ -55,50 +56,27 @@ int main(int argc, char **argv)
 """
 
 
-class Replay:
+class CompiledReplay:
     """One controller and the episodes it replays."""
 
-    def __init__(self, policy: Policy, name: str, episodes: Sequence[Episode], folder: Path, found: str) -> None:
-        self.policy, self.name, self.folder, self._compiler = policy, name, folder, found
-        folder.mkdir()
-        files = c_format.c_files(policy, name, "float32", episodes)
-        shape = {"obs": policy.header.obs_dim, "act": policy.header.act_dim, "gears": len(policy.header.gears)}
-        files["driver.c"] = DRIVER.format(name=name, **shape).encode()
-        for file, data in files.items():
-            (folder / file).write_bytes(data)
+    def __init__(self, policy: Policy, name: str, episodes: Sequence[Episode], folder: Path, cc: str) -> None:
+        self.name, self.folder, self._cc = name, folder, cc
+        self.shares = np.zeros(len(policy.header.gears), np.int32)  # steps of each gear so far
         self._observation = np.concatenate([episode.observation for episode in episodes])
-        self._start = np.zeros(len(self._observation), np.uint8)
-        self._start[np.cumsum([0, *(len(episode.observation) for episode in episodes[:-1])])] = 1
-        self.shares = np.zeros(len(policy.header.gears), np.int32)
-        self._function: Any = None
-
-    @property
-    def sources(self) -> list[Path]:
-        """The controller and the driver, apart, so that neither is folded into the other."""
-        return [self.folder / f"{self.name}.c", self.folder / "driver.c"]
-
-    def build(self, flags: Sequence[str]) -> "Replay":
-        """Compile and load it."""
-        library = self.folder / f"lib{self.name}-{self.folder.parent.name}.so"
-        compiler.build(self._compiler, ["-std=c99", *flags, *compiler.SHARED], self.sources, library)
-        self._function = getattr(ctypes.CDLL(str(library)), f"{self.name}_replay")
-        return self
-
-    def program(self, flags: Sequence[str]) -> list[str]:
-        """A command that replays the episodes once; its last word is the number of steps."""
-        out = compiler.build(
-            self._compiler, ["-std=c99", *flags, "-DDRIVER_MAIN"], self.sources, self.folder / "driver"
-        )
-        data = self.folder / "observations.bin"
-        data.write_bytes(self._observation.tobytes() + self._start.tobytes())
-        return [str(out), str(data), str(len(self._observation))]
+        self._start = np.concatenate([np.arange(episode.steps) == 0 for episode in episodes]).astype(np.uint8)
+        sizes = {"obs": policy.header.obs_dim, "act": policy.header.act_dim, "gears": len(policy.header.gears)}
+        driver = DRIVER.format(name=name, **sizes).encode()
+        folder.mkdir()
+        for file, data in (c_files(policy, name, "float32", episodes) | {"driver.c": driver}).items():
+            (folder / file).write_bytes(data)
+        library = self._build([*compiler.FAST, *compiler.SHARED], f"lib{name}-{folder.parent.name}.so")
+        self._replay: Any = getattr(ctypes.CDLL(str(library)), f"{name}_replay")
 
     def run(self, passes: int, chained: bool = False) -> int:
         """Replay; returns the steps taken."""
-        pointer = ctypes.POINTER(ctypes.c_float)
         return int(
-            self._function(
-                self._observation.ctypes.data_as(pointer),
+            self._replay(
+                self._observation.ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
                 self._start.ctypes.data_as(ctypes.POINTER(ctypes.c_ubyte)),
                 len(self._observation),
                 passes,
@@ -107,3 +85,14 @@ class Replay:
                 self.shares.ctypes.data_as(ctypes.POINTER(ctypes.c_int)),
             )
         )
+
+    def program(self, flags: Sequence[str]) -> list[str]:
+        """A command that replays the episodes once; its last word is the number of steps."""
+        program, data = self._build([*flags, "-DDRIVER_MAIN"], "driver"), self.folder / "observations.bin"
+        data.write_bytes(self._observation.tobytes() + self._start.tobytes())
+        return [str(program), str(data), str(len(self._observation))]
+
+    def _build(self, flags: Sequence[str], out: str) -> Path:
+        """The controller and the driver are compiled apart, so that neither is folded into the other."""
+        sources = [self.folder / f"{self.name}.c", self.folder / "driver.c"]
+        return compiler.build(self._cc, ["-std=c99", *flags], sources, self.folder / out)

@@ -6,19 +6,19 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from lowgear.bench.c_driver import Replay
+from lowgear.bench.c_driver import CompiledReplay
 
 # Valgrind knows no AVX-512, so its count is of the AVX2 code.
 FLAGS = ("-O3", "-march=x86-64-v3", "-ffp-contract=fast") if platform.machine() == "x86_64" else ("-O3",)
 SECONDS_AT_MOST = 120
 
 
-def present() -> bool:
-    """Whether it is installed."""
+def is_installed() -> bool:
+    """Whether Valgrind is there."""
     return shutil.which("valgrind") is not None
 
 
-def instructions(replay: Replay) -> float | None:
+def instructions(replay: CompiledReplay) -> float | None:
     """Mean over the steps of the episodes, of the step function and all it calls; None where it cannot say."""
     command = replay.program(FLAGS)
     out = Path(replay.folder, "callgrind.out")

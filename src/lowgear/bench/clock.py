@@ -5,15 +5,17 @@ The clock is the thread's own: what other programs take of the processor meanwhi
 
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+
+Key = TypeVar("Key")
 
 BLOCK_S = 0.002  # one contender at a time
 ROUNDS = 101
 
 
-class Timed(NamedTuple):
+class StepTime(NamedTuple):
     """Nanoseconds of one step."""
 
     median: float
@@ -22,27 +24,17 @@ class Timed(NamedTuple):
 
 
 def interleave(
-    contenders: Mapping[str, Callable[[int], int]],
-    rounds: int = ROUNDS,
-    block_s: float = BLOCK_S,
-    progress: Callable[[], None] | None = None,
-) -> dict[str, Timed]:
+    contenders: Mapping[Key, Callable[[int], int]], rounds: int = ROUNDS, block_s: float = BLOCK_S
+) -> dict[Key, StepTime]:
     """Median and quartiles of each contender; `contender(passes)` runs so many passes and returns its steps."""
     passes = {name: _passes(run, block_s) for name, run in contenders.items()}
-    found: dict[str, list[float]] = {name: [] for name in contenders}
+    ns: dict[Key, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, run in contenders.items():
-            found[name].append(_once(run, passes[name]))
-        if progress:
-            progress()
-    quartiles = {name: np.percentile(each, (50, 25, 75)) for name, each in found.items()}
-    return {name: Timed(*map(float, three)) for name, three in quartiles.items()}
-
-
-def _once(run: Callable[[int], int], passes: int) -> float:
-    start = time.thread_time_ns()
-    steps = run(passes)
-    return (time.thread_time_ns() - start) / steps
+            start = time.thread_time_ns()
+            steps = run(passes[name])
+            ns[name].append((time.thread_time_ns() - start) / steps)
+    return {name: StepTime(*map(float, np.percentile(each, (50, 25, 75)))) for name, each in ns.items()}
 
 
 def _passes(run: Callable[[int], int], block_s: float) -> int:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 POWERCAP = Path("/sys/class/powercap")
-SECONDS = 0.5
+MEASURED_S = 0.5
 
 
-class Meter:
+class EnergyMeter:
     """The packages' counters, in microjoules; they wrap around."""
 
     def __init__(self, root: Path = POWERCAP) -> None:

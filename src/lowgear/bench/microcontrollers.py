@@ -32,43 +32,40 @@ MICROCONTROLLERS = (
 
 def operations(header: PolicyHeader, gear: int) -> tuple[int, int]:
     """Multiply-adds and tanh of one action of a gear, its mean head only."""
-    units, obs, act = header.gears[gear], header.obs_dim, header.act_dim
-    hidden = 2 * units if header.activation == "tanh" else 0
-    return obs * units + units * units + units * act, hidden + act
+    products, tanhs = _operations(header, header.obs_dim, header.gears[gear], header.act_dim)
+    return products, tanhs + header.act_dim
 
 
 def pick_operations(header: PolicyHeader) -> tuple[int, int]:
     """Multiply-adds and tanh of one pick."""
-    units, choices = header.master_units, len(header.gears) * len(header.periods)
-    inputs = header.obs_dim + header.sees_position
-    hidden = 2 * units if header.activation == "tanh" else 0
-    return inputs * units + units * units + units * choices, hidden
+    inputs, choices = header.obs_dim + header.sees_position, len(header.gears) * len(header.periods)
+    return _operations(header, inputs, header.master_units, choices)
+
+
+def _operations(header: PolicyHeader, inputs: int, units: int, outputs: int) -> tuple[int, int]:
+    return inputs * units + units * units + units * outputs, 2 * units if header.activation == "tanh" else 0
 
 
 def estimates(header: PolicyHeader, shares: Sequence[float], picks_per_step: float) -> list[dict[str, Any]]:
     """Microseconds per step of the controller and of each gear alone, for every part."""
-    gears = [operations(header, gear) for gear in range(len(header.gears))]
-    pick = pick_operations(header)
-    found = []
+    gears, pick = [operations(header, gear) for gear in range(len(header.gears))], pick_operations(header)
+    products, tanhs = (
+        sum(share * counts[k] for share, counts in zip(shares, gears, strict=True)) + picks_per_step * pick[k]
+        for k in range(2)
+    )
+    rows = []
     for part in MICROCONTROLLERS:
-
-        def us(counts: tuple[float, float], part: Microcontroller = part) -> float:
-            return (counts[0] * part.multiply_add + counts[1] * part.tanh + part.step) / part.mhz
-
-        mixed = tuple(
-            sum(share * counts[k] for share, counts in zip(shares, gears, strict=True)) + picks_per_step * pick[k]
-            for k in range(2)
+        controller_us, *gears_us = (
+            (a * part.multiply_add + t * part.tanh + part.step) / part.mhz for a, t in [(products, tanhs), *gears]
         )
-        alone = [us(counts) for counts in gears]
-        whole = us((mixed[0], mixed[1]))
-        found.append(
+        rows.append(
             {
                 "name": part.name,
                 "estimate": True,
-                "controller_us": whole,
-                "gears_us": alone,
-                "time_reduction": 1 - whole / alone[-1],
+                "controller_us": controller_us,
+                "gears_us": gears_us,
+                "time_reduction": 1 - controller_us / gears_us[-1],
                 "cycles": {"multiply_add": part.multiply_add, "tanh": part.tanh, "step": part.step},
             }
         )
-    return found
+    return rows

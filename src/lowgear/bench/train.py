@@ -1,7 +1,7 @@
 """How fast a population trains here, where the time goes, and how far it is from the machine's own rate.
 
-All of it is timed from outside: the loop, the learner and the collector are those of any run. One round of the loop
-is insert, start, collect, wait: `collect` is the environments' steps and acting, and the learner runs beside it.
+The loop keeps its own timings. One round of it is insert, start, collect, wait: collecting is the environments' steps
+and acting, and the learner runs beside it.
 """
 
 import gc
@@ -9,20 +9,22 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import jax
 
 from lowgear import LowgearError
 from lowgear.bench import floor
 from lowgear.config.run import RunConfig
-from lowgear.envs.protocol import BatchEnv, EnvSpec, FloatArray, Step
-from lowgear.training.loop import Line, Training
+from lowgear.envs.protocol import BatchEnv
+from lowgear.training.loop import Timings, Training
+from lowgear.training.progress import Listener, LogLine
 
 Progress = Callable[[str], None]
+Prepare = Callable[[Training], Sequence[Listener]]
 
 WARM_UPDATES = 1_024  # of each agent before the clock starts: the compiler and the caches are done by then
 WARM_S = 5.0  # of updates; enough instead, where many agents make updates slow
@@ -30,11 +32,18 @@ WARM_ROUNDS = 4  # of the loop, at the least
 SHOW_EVERY_S = 0.5
 
 
-def measure(config: RunConfig, env: BatchEnv, seconds: float, progress: Progress = lambda _: None) -> dict[str, Any]:
+def measure(
+    config: RunConfig,
+    env: BatchEnv,
+    seconds: float,
+    progress: Progress = lambda _: None,
+    prepare: Prepare = lambda _: (),
+) -> dict[str, Any]:
     """Train for about `seconds` past random steps and compiling, then close `env`; what it took, ready for JSON.
 
     `env` holds `config.environments` environments; nothing is evaluated or saved. A run that ends before is measured
-    for as long as it lasted. Shares are of the main loop's wall time.
+    for as long as it lasted. `prepare` may change the training before it begins, and gives it further listeners. Shares
+    are of the main loop's wall time.
 
     - `task`, `recipe`, `gears`, `critic_units`, `agents`, `environments` (of each agent), `backend`
     - `agent_steps`, `seconds`, `agent_steps_per_s`: steps of all agents together, each with one update of its agent
@@ -54,173 +63,94 @@ def measure(config: RunConfig, env: BatchEnv, seconds: float, progress: Progress
     with closing(env):
         progress("the machine's rate")
         before = floor.machine_rate(config)
-        found = _train(config, env, seconds, progress)
-    gc.collect()  # the rings, before another case makes its own
-    progress("the machine's rate")
-    return found | _distance(found, before, floor.machine_rate(config))
-
-
-def _train(config: RunConfig, env: BatchEnv, seconds: float, progress: Progress) -> dict[str, Any]:
-    """All but the machine's rate."""
-    clocks = Clocks()
-    began = time.perf_counter()
-    training = Training(replace(config, evaluate_every=0), ClockedEnv(env, clocks), None)
-    meter = Meter(training, clocks, seconds, progress)
-    try:
-        with _clocked(training, clocks):
-            training.run([meter])
-        return _sizes(config, training) | meter.found(began)
-    finally:
-        training.learner.close()
-
-
-@dataclass
-class Clocks:
-    """Seconds that the parts of the loop have taken so far."""
-
-    environment: float = 0.0
-    collecting: float = 0.0  # the environment's included
-    waiting: float = 0.0
-    learning: float = 0.0  # each round's, from its start to the end of its last job
-    rounds: int = 0  # of updates
-    first_round: float | None = None  # when it had ended
-    started: float = 0.0  # when the round that runs did
-    ended: list[float] = field(default_factory=list)  # when its jobs had
-
-
-class ClockedEnv:
-    """An environment whose steps are clocked."""
-
-    def __init__(self, env: BatchEnv, clocks: Clocks) -> None:
-        self.spec: EnvSpec = env.spec
-        self.num_envs, self.goal_rule = env.num_envs, env.goal_rule
-        self.reset, self.close = env.reset, env.close
-        self._step, self._clocks = env.step, clocks
-
-    def step(self, actions: FloatArray) -> Step:
-        """As the environment's own."""
         began = time.perf_counter()
-        step = self._step(actions)
-        self._clocks.environment += time.perf_counter() - began
-        return step
+        training = Training(replace(config, evaluate_every=0), env, None)
+        with closing(training.learner):
+            speed = SpeedListener(training, seconds, progress)
+            training.run([speed, *prepare(training)])
+            report = _sizes(training) | speed.report(began)
+    del training, speed
+    gc.collect()  # the replay buffers, before another case makes its own
+    progress("the machine's rate")
+    return report | _distance(report, before, floor.machine_rate(config))
 
 
-class Meter:
-    """Listens to a run: starts the clock once it is warm and ends the run when the time is over."""
+class Mark(NamedTuple):
+    """A moment of the run."""
 
-    def __init__(self, training: Training, clocks: Clocks, seconds: float, progress: Progress) -> None:
-        self._training, self._clocks, self._seconds, self._progress = training, clocks, seconds, progress
-        self._start: tuple[float, int, Clocks] | None = None
-        self._stop: tuple[float, int, Clocks] | None = None
+    at: float  # by `time.perf_counter`
+    steps: int
+    timings: Timings
+
+
+class SpeedListener:
+    """Begins to measure a run once it is warm and ends it when the time is over."""
+
+    def __init__(self, training: Training, seconds: float, progress: Progress) -> None:
+        self._training, self._seconds, self._progress = training, seconds, progress
+        self._first: Mark | None = None
+        self._last: Mark | None = None
         self._shown = 0.0
 
-    def on_log(self, lines: list[Line]) -> None:
+    def on_log(self, lines: list[LogLine]) -> None:
         """Nothing: the rates are our own."""
 
-    def on_evaluation(self, lines: list[Line]) -> None:
-        """Never called: nothing is evaluated."""
+    on_evaluation = on_log
 
     def on_steps(self, steps: int) -> bool | None:
         """After each round, when the learner is at rest; False when the time is over."""
-        now = time.perf_counter()
-        mark = now, steps, replace(self._clocks)
-        if self._start is None:
-            self._show(now, f"warming up, {steps:,} steps")
-            if self._warm(now):
-                self._start = mark
+        mark = Mark(time.perf_counter(), steps, self._training.timings)
+        if self._first is None:
+            self._show(mark, f"warming up, {steps:,} steps")
+            if self._is_warm(mark):
+                self._first = mark
             return None
-        self._stop, passed = mark, now - self._start[0]
-        self._show(now, f"{passed:.0f} of {self._seconds:g} s")
+        self._last, passed = mark, mark.at - self._first.at
+        self._show(mark, f"{passed:.0f} of {self._seconds:g} s")
         return passed < self._seconds
 
-    def found(self, began: float) -> dict[str, Any]:
+    def report(self, began: float) -> dict[str, Any]:
         """The rates and shares, of a run whose construction began then."""
-        if self._start is None or self._stop is None or self._clocks.first_round is None:
-            config = self._training.config
+        config, first, last = self._training.config, self._first, self._last
+        if first is None or last is None or last.timings.first_round_at is None:
             raise LowgearError(
                 f"{config.steps} steps of {config.task} are over before the learners are warm: "
                 f"give the run {config.recipe.random_steps + 10 * WARM_UPDATES} or more"
             )
-        (start, first, then), (stop, last, now) = self._start, self._stop
-        wall, agents = stop - start, len(self._training.config.agents)
-        environment, collecting = now.environment - then.environment, now.collecting - then.collecting
-        waiting, learning = now.waiting - then.waiting, now.learning - then.learning
-        updates = (now.rounds - then.rounds) * self._training.config.recipe.chunk * agents
+        wall, agents = last.at - first.at, len(config.agents)
+        environment, collecting, waiting, learning, rounds = (
+            getattr(last.timings, name) - getattr(first.timings, name)
+            for name in ("environment", "collecting", "waiting", "learning", "rounds")
+        )
+        agent_steps = (last.steps - first.steps) * agents
         return {
-            "agent_steps": (last - first) * agents,
+            "agent_steps": agent_steps,
             "seconds": wall,
-            "agent_steps_per_s": (last - first) * agents / wall,
+            "agent_steps_per_s": agent_steps / wall,
             "share_environment": environment / wall,
             "share_acting": (collecting - environment) / wall,
             "share_waiting": waiting / wall,
             "share_other": (wall - collecting - waiting) / wall,
             "learner_busy_share": learning / wall,
-            "learner_updates_per_s": updates / learning,
-            "startup_s": self._clocks.first_round - began,
+            "learner_updates_per_s": rounds * config.recipe.chunk * agents / learning,
+            "startup_s": last.timings.first_round_at - began,
         }
 
-    def _warm(self, now: float) -> bool:
-        clocks, updates = self._clocks, self._training.learner.time
-        if clocks.first_round is None or clocks.rounds < WARM_ROUNDS:
+    def _is_warm(self, mark: Mark) -> bool:
+        first_round_at = mark.timings.first_round_at
+        if first_round_at is None or mark.timings.rounds < WARM_ROUNDS:
             return False
-        return updates >= WARM_UPDATES or now - clocks.first_round >= WARM_S
+        return self._training.learner.time >= WARM_UPDATES or mark.at - first_round_at >= WARM_S
 
-    def _show(self, now: float, text: str) -> None:
-        if now - self._shown >= SHOW_EVERY_S:
-            self._shown = now
+    def _show(self, mark: Mark, text: str) -> None:
+        if mark.at - self._shown >= SHOW_EVERY_S:
+            self._shown = mark.at
             self._progress(text)
 
 
-@contextmanager
-def _clocked(training: Training, clocks: Clocks) -> Iterator[None]:
-    """Clocks around what the loop calls, on these instances and for as long as it runs."""
-    learner, collector = training.learner, training.collector
-    start, run, wait, collect = learner.start, learner._run, learner.wait, collector.collect
-
-    def clocked_start(updates: int) -> None:
-        clocks.started = time.perf_counter()
-        start(updates)
-
-    def clocked_run(*job: Any) -> Any:  # in the learner's threads, once for each job
-        metrics = run(*job)
-        clocks.ended.append(time.perf_counter())
-        return metrics
-
-    def clocked_wait() -> Any:
-        began = time.perf_counter()
-        metrics = wait()
-        now = time.perf_counter()
-        clocks.waiting += now - began
-        if clocks.ended:
-            clocks.learning += max(clocks.ended) - clocks.started
-            clocks.rounds += 1
-            clocks.ended.clear()
-            clocks.first_round = now if clocks.first_round is None else clocks.first_round
-        return metrics
-
-    def clocked_collect(*arguments: Any, **named: Any) -> Any:
-        began = time.perf_counter()
-        chunk = collect(*arguments, **named)
-        clocks.collecting += time.perf_counter() - began
-        return chunk
-
-    places = (
-        (learner, "start", clocked_start),
-        (learner, "_run", clocked_run),
-        (learner, "wait", clocked_wait),
-        (collector, "collect", clocked_collect),
-    )
-    for owner, name, call in places:
-        setattr(owner, name, call)
-    try:
-        yield
-    finally:
-        for owner, name, _ in places:
-            delattr(owner, name)  # the class's own again
-
-
-def _sizes(config: RunConfig, training: Training) -> dict[str, Any]:
+def _sizes(training: Training) -> dict[str, Any]:
     """What was run, and what it holds."""
+    config, spec = training.config, training.spec
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     device = jax.local_devices()[0].memory_stats() or {}  # a CPU gives None
     return {
@@ -231,20 +161,20 @@ def _sizes(config: RunConfig, training: Training) -> dict[str, Any]:
         "agents": len(config.agents),
         "environments": config.recipe.environments,
         "backend": jax.default_backend(),
-        "update_mflop": floor.update_flops(config, training.spec.obs_dim, training.spec.act_dim) / 1e6,
+        "update_mflop": floor.update_flops(config, spec.obs_dim, spec.act_dim) / 1e6,
         "peak_resident_bytes": resident if sys.platform == "darwin" else resident * 1024,
         "peak_device_bytes": device.get("peak_bytes_in_use"),
-        "replay_bytes": sum(leaf.nbytes for leaf in jax.tree.leaves(training.learner._rings)),
+        "replay_bytes": training.learner.buffer_bytes,
     }
 
 
-def _distance(found: dict[str, Any], before: float, after: float) -> dict[str, Any]:
+def _distance(report: dict[str, Any], before: float, after: float) -> dict[str, Any]:
     """How near the learner and the loop come to the machine's rate: noise only lowers that, so the better one holds."""
-    rate, flops = max(before, after), found["update_mflop"] * 1e6
+    rate, flops = max(before, after), report["update_mflop"] * 1e6
     return {
         "gemm_gflop_per_s": rate / 1e9,
         "gemm_gflop_per_s_before": before / 1e9,
         "gemm_gflop_per_s_after": after / 1e9,
-        "learner_share_of_gemm": found["learner_updates_per_s"] * flops / rate,
-        "loop_share_of_gemm": found["agent_steps_per_s"] * flops / rate,
+        "learner_share_of_gemm": report["learner_updates_per_s"] * flops / rate,
+        "loop_share_of_gemm": report["agent_steps_per_s"] * flops / rate,
     }

@@ -90,7 +90,7 @@ def train(task: str | None, seconds: float, as_json: bool, **options: Any) -> No
 
     import jax
 
-    from lowgear.bench.train_table import print_train
+    from lowgear.bench.table import print_train
     from lowgear.training.provenance import provenance
 
     measured = _measure(_cases(task, options), seconds)

@@ -58,23 +58,13 @@ def evaluate(directory: Path, best: bool, as_json: bool, **options: Any) -> None
     if options["episodes"] < 1:
         raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
     run = RunDirectory(directory)
-    policies = load_policies(run, best)
+    policies = run.load_policies(best)
     numbered = _at_settings(policies, options["cost_coefficients"], options["frontier"])
     report = _evaluate(run, numbered, options)
     write_whole(run.evaluation, json.dumps(report, indent=2).encode())
     show(report, as_json, lambda report: tables.print_evaluation(report["agents"]))
     if len(numbered) > len(policies):
         _draw_frontier(report, directory)
-
-
-def load_policies(run: "RunDirectory", best: bool) -> "list[Policy]":
-    """The last policy of every agent, or the best one."""
-    from lowgear.policy.file import load
-
-    paths = [run.policy(agent, best) for agent in range(len(run.read_config().agents))]
-    if not paths[0].exists():
-        raise LowgearError(f"{run.path} has no policies yet: train it further with `lowgear train --resume {run.path}`")
-    return [load(path) for path in paths]
 
 
 def _at_settings(

@@ -36,7 +36,7 @@ def export(directory: Path, form: str, out: Path | None, as_json: bool, **option
     \b
       c      NAME.h and NAME.c: C99, no allocation, no library; a self-test inside
       onnx   gear0.onnx ..., master.onnx and controller.onnx, which shifts by itself
-      numpy  the policy file and a page of Python that needs NumPy and safetensors only
+      numpy  the policy file, the code that runs it, and a short program; needs NumPy and safetensors only
 
     Every export is run against the network on whole episodes: the same gears and, within 1e-5, the same actions, or
     nothing is written. What was found stands in export.json.
@@ -50,7 +50,7 @@ def export(directory: Path, form: str, out: Path | None, as_json: bool, **option
 
     from lowgear.export import export as write
     from lowgear.export.c_header import check_name, default_name
-    from lowgear.export.form import Request
+    from lowgear.export.request import ExportRequest
     from lowgear.export.source import default_out, read, writable
 
     name = options["name"]
@@ -61,7 +61,7 @@ def export(directory: Path, form: str, out: Path | None, as_json: bool, **option
     with Console(stderr=True).status("exporting and checking"):
         source = read(directory, options["agent"], options["best"], options["cost_coefficient"])
         place = writable(out or default_out(source, form))
-        request = Request(
+        request = ExportRequest(
             source, name or default_name(source.policy.header.task), options["weights"], unchecked=options["unchecked"]
         )
         report = write(request, form, place)

@@ -55,7 +55,7 @@ def report(
     if episodes < 0:
         raise LowgearError(f"--episodes {episodes}: write 0 or more")
     try:
-        from lowgear.report.assemble import Wish, assemble
+        from lowgear.report.assemble import ReportOptions, assemble
     except ModuleNotFoundError as error:
         raise LowgearError(f"a report needs {error.name}: pip install 'lowgear[report]'") from None
     from rich.console import Console
@@ -63,7 +63,7 @@ def report(
     console = Console(stderr=True)
     with console.status("reading") as status:
         written, notices = assemble(
-            list(directories), out, Wish(episodes, not no_video, setting), lambda text: status.update(text)
+            list(directories), out, ReportOptions(episodes, not no_video, setting), lambda text: status.update(text)
         )
     for notice in notices:
         click.echo(f"note: {notice}", err=True)

@@ -140,9 +140,8 @@ def _check(options: dict[str, Any]) -> None:
 
 def _with_dials(run: "RunDirectory", agents: tuple[int, ...] | None, best: bool) -> "dict[int, Policy]":
     """The policies to tune, by the number of their agent."""
-    from lowgear.commands.evaluate import load_policies
 
-    policies = load_policies(run, best)
+    policies = run.load_policies(best)
     for agent in agents or ():
         if agent >= len(policies):
             shown = ",".join(map(str, agents or ()))
@@ -187,17 +186,16 @@ def _latency(policy: "Policy", make_env: Any) -> Any:
     """Times episodes by what gears and picks take in C; the same for all agents of a run, whose shapes are."""
     from lowgear.bench.deploy import latency
     from lowgear.export import compiler
-    from lowgear.export.episode import record
+    from lowgear.export.source import record_episodes
 
     compiler.need("--max-latency-us")
-    return latency(policy, record(policy, make_env, 1, 0)).us_each
+    return latency(policy, record_episodes(policy, make_env, 1)).us_each
 
 
 def _reference(directory: Path, task: str, options: dict[str, Any]) -> float:
     """Mean return of a run's large-only agents."""
     from functools import partial
 
-    from lowgear.commands.evaluate import load_policies
     from lowgear.config.run_directory import RunDirectory
     from lowgear.envs import make_env
     from lowgear.evaluation.evaluate import play_policies
@@ -207,7 +205,7 @@ def _reference(directory: Path, task: str, options: dict[str, Any]) -> float:
     config = run.read_config()
     if config.task != task:
         raise LowgearError(f"--reference {directory} was trained on {config.task}, not on {task}")
-    large = [policy for policy in load_policies(run, False) if policy.header.variant == "large-only"]
+    large = [policy for policy in run.load_policies() if policy.header.variant == "large-only"]
     if not large:
         raise LowgearError(f"--reference {directory} has no large-only agent: train it with --variants large-only")
     played = play_policies(large, partial(make_env, config), options["episodes"], "greedy", options["seed"])

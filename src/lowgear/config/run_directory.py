@@ -13,7 +13,7 @@ from typing import Any
 
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig
-from lowgear.policy.file import load as load_policy
+from lowgear.policy.file import Policy, load
 from lowgear.policy.files import write_whole
 
 
@@ -56,7 +56,16 @@ class RunDirectory:
     def finished(self, config: RunConfig) -> bool:
         """Whether every agent's last policy has seen all of the run's steps."""
         paths = [self.policy(agent) for agent in range(len(config.agents))]
-        return all(path.exists() and load_policy(path).header.steps >= config.steps for path in paths)
+        return all(path.exists() and load(path).header.steps >= config.steps for path in paths)
+
+    def load_policies(self, best: bool = False) -> list[Policy]:
+        """The last policy of every agent, or the best one."""
+        paths = [self.policy(agent, best) for agent in range(len(self.read_config().agents))]
+        if not paths[0].exists():
+            raise LowgearError(
+                f"{self.path} has no policies yet: train it further with `lowgear train --resume {self.path}`"
+            )
+        return [load(path) for path in paths]
 
     def policy(self, agent: int, best: bool = False) -> Path:
         """Where an agent's policy is kept."""

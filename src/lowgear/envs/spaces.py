@@ -10,7 +10,7 @@ import numpy as np
 
 from lowgear import LowgearError
 from lowgear.envs.protocol import EnvSpec, FloatArray
-from lowgear.policy.controller import ActionBounds as ActionBounds
+from lowgear.policy.controller import ActionBounds
 
 # Gymnasium's convention, and the order of our layout.
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")

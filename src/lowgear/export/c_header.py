@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections.abc import Iterable
 
 from lowgear import LowgearError, __version__
 from lowgear.export.c_arrays import number
@@ -38,9 +39,9 @@ def c_header(policy: Policy, name: str) -> str:
  * written, so threads may share this code.
  *
  * Observation: {header.obs_dim} floats, in the units the environment gives them in (no normalisation):
-{_layout(header)}
+{_observation_ranges(header)}
  * Action: {header.act_dim} floats within
-{_bounds(header)}
+{_action_ranges(header)}
  *
  * Whatever comes in, the action is finite and within its bounds: an observation that is NaN is read as 0, an infinite
  * one acts as +-{OBSERVATION_LIMIT:g} would. Do not compile with -ffast-math, which takes this check out.
@@ -95,26 +96,23 @@ def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9 _.:+-]", "?", text)
 
 
-def _layout(header: PolicyHeader) -> str:
+def _observation_ranges(header: PolicyHeader) -> str:
+    return _ranges((size, _plain(key) or "observation") for key, size in header.layout)
+
+
+def _action_ranges(header: PolicyHeader) -> str:
+    runs = itertools.groupby(zip(header.action_low, header.action_high, strict=True))
+    return _ranges((len(list(same)), f"{low:g} to {high:g}") for (low, high), same in runs)
+
+
+def _ranges(parts: Iterable[tuple[int, str]]) -> str:
+    """Lines of a comment that say what each (size, text) of a row is."""
     lines, start = [], 0
-    for key, size in header.layout:
-        shown = _plain(key) or "observation"
-        lines.append(f" *   {_range(start, size)} {shown}")
+    for size, text in parts:
+        where = f"[{start}]" if size == 1 else f"[{start}] to [{start + size - 1}]"
+        lines.append(f" *   {where} {text}")
         start += size
     return "\n".join(lines)
-
-
-def _bounds(header: PolicyHeader) -> str:
-    lines, start = [], 0
-    for (low, high), same in itertools.groupby(zip(header.action_low, header.action_high, strict=True)):
-        size = len(list(same))
-        lines.append(f" *   {_range(start, size)} {low:g} to {high:g}")
-        start += size
-    return "\n".join(lines)
-
-
-def _range(start: int, size: int) -> str:
-    return f"[{start}]" if size == 1 else f"[{start}] to [{start + size - 1}]"
 
 
 def _dial_declarations(header: PolicyHeader, name: str) -> str:

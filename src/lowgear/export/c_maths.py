@@ -38,12 +38,12 @@ static inline float {name}_tanh(float x)
 """
 
 
-def tanh_loops(name: str, bound: str, row: str) -> str:
+def tanh_loops(name: str, loop: str, row: str) -> str:
     """tanh of a row, in place. Two loops: folded into one, gcc makes branches of the limits and vectorises worse."""
     return f"""\
-    for (j = 0; j < {bound}; ++j)
+    {loop}
         {row}[j] = {name}_limit({row}[j]);
-    for (j = 0; j < {bound}; ++j)
+    {loop}
         {row}[j] = {name}_tanh({row}[j]);
 """
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
-from lowgear.export.c_arrays import Layer, Shape, array, layer_arrays
+from lowgear.export.c_arrays import Shape, array, layer_arrays, shape_of
 from lowgear.export.c_maths import tanh_loops, tanh_source
+from lowgear.export.layers import ExportedLayer
+from lowgear.policy.arrays import FloatArray
 from lowgear.policy.file import Policy, PolicyHeader
 
-HIDDEN = ("first", "second")
+ROWS = ("first", "second", "out")  # what the layers write, one after the other
 
 
 def columns_source(name: str) -> str:
@@ -28,51 +30,6 @@ def columns_source(name: str) -> str:
 """
 
 
-def dense_source(name: str, shape: Shape, int8: bool) -> str:
-    """`y = start + x · weight`, four inputs at a time: four independent products for each sum that waits."""
-    inputs, outputs, columns = shape
-    kind = "int8_t" if int8 else "float"
-    bound = f"{name.upper()}_COLUMNS({outputs}, {columns})"
-    cast = "(float)" if int8 else ""
-    # Written out as indices: gcc 12 keeps the sums in registers this way, and not where a pointer walks the rows.
-    terms = [f"x[i] * {cast}weight[i * {columns} + j]"]
-    terms += [f"x[i + {k}] * {cast}weight[(i + {k}) * {columns} + j]" for k in range(1, 4)]
-    scale = "const float *restrict scale, " if int8 else ""
-    text = f"""\
-static inline void {dense_name(name, shape)}(const {kind} *restrict weight, {scale}const float *restrict start,
-    const float *restrict x, float *restrict y)
-{{
-    int i, j;
-    for (j = 0; j < {bound}; ++j)
-        y[j] = {"0.0f" if int8 else "start[j]"};
-"""
-    if inputs >= 4:
-        text += f"""\
-    {name.upper()}_ROLLED
-    for (i = 0; i < {inputs // 4 * 4}; i += 4)
-        for (j = 0; j < {bound}; ++j)
-            y[j] += ({terms[0]} + {terms[1]})
-                + ({terms[2]} + {terms[3]});
-"""
-    if inputs % 4:
-        text += f"""\
-    for (i = {inputs // 4 * 4}; i < {inputs}; ++i)
-        for (j = 0; j < {bound}; ++j)
-            y[j] += {terms[0]};
-"""
-    if int8:
-        text += f"""\
-    for (j = 0; j < {bound}; ++j)
-        y[j] = start[j] + scale[j] * y[j];
-"""
-    return text + "}\n"
-
-
-def dense_name(name: str, shape: Shape) -> str:
-    """Of the product of one shape."""
-    return f"{name}_dense_{shape.inputs}_{shape.outputs}"
-
-
 def activation_source(name: str, activation: str) -> str:
     """tanh, which the actions need in any case, and the rectifier where the hidden layers have it."""
     text = tanh_source(name)
@@ -86,67 +43,103 @@ static inline float {name}_relu(float x)
     return text
 
 
-def gear_source(name: str, gear: int, layers: Sequence[Layer], header: PolicyHeader) -> str:
+def dense_source(name: str, shape: Shape, int8: bool) -> str:
+    """`y = start + x · weight`, four inputs at a time: four independent products for each sum that waits."""
+    inputs, loop = shape.inputs, shape.loop(name)
+    kind, cast, scale = ("int8_t", "(float)", "const float *restrict scale, ") if int8 else ("float", "", "")
+    # Written out as indices: gcc 12 keeps the sums in registers this way, and not where a pointer walks the rows.
+    terms = [f"x[i] * {cast}weight[i * {shape.columns} + j]"]
+    terms += [f"x[i + {k}] * {cast}weight[(i + {k}) * {shape.columns} + j]" for k in range(1, 4)]
+    text = f"""\
+static inline void {_dense_name(name, shape)}(const {kind} *restrict weight, {scale}const float *restrict start,
+    const float *restrict x, float *restrict y)
+{{
+    int i, j;
+    {loop}
+        y[j] = {"0.0f" if int8 else "start[j]"};
+"""
+    if inputs >= 4:
+        text += f"""\
+    {name.upper()}_ROLLED
+    for (i = 0; i < {inputs // 4 * 4}; i += 4)
+        {loop}
+            y[j] += ({terms[0]} + {terms[1]})
+                + ({terms[2]} + {terms[3]});
+"""
+    if inputs % 4:
+        text += f"""\
+    for (i = {inputs // 4 * 4}; i < {inputs}; ++i)
+        {loop}
+            y[j] += {terms[0]};
+"""
+    if int8:
+        text += f"""\
+    {loop}
+        y[j] = start[j] + scale[j] * y[j];
+"""
+    return text + "}\n"
+
+
+def gear_source(name: str, gear: int, layers: Sequence[ExportedLayer], header: PolicyHeader) -> str:
     """The arrays of one gear and `NAME_gearG(x, action)`; a NaN on the way reaches every number of the action."""
-    own = f"{name}_gear{gear}"
-    arrays = "".join(layer_arrays(f"{own}_{place}", one) for place, one in enumerate(layers))
-    last = layers[-1].shape
-    bound = f"{name.upper()}_COLUMNS({last.outputs}, {last.columns})"
+    own, last = f"{name}_gear{gear}", shape_of(layers[-1])
     return f"""\
 /* Gear {gear}: {header.gears[gear]} units. */
-{arrays}
+{_network_arrays(own, layers)}
 static void {own}(const float *restrict x, float *restrict action)
 {{
-{_rooms(layers)}
+{_row_declarations(layers)}
     int j;
 {_forward(name, own, layers, header.activation)}\
-{tanh_loops(name, bound, "out")}\
+{tanh_loops(name, last.loop(name), "out")}\
     for (j = 0; j < {last.outputs}; ++j)
         action[j] = {name}_within(out[j], j);
 }}
 """
 
 
-def master_source(name: str, layers: Sequence[Layer], policy: Policy) -> str:
-    """The master's arrays and `NAME_pick(x, state)`, which returns the first of its best choices."""
-    header, tariff = policy.header, policy.weights.tariff
-    own = f"{name}_master"
-    first = layers[0]
-    if header.sees_position:
-        # The dial's position is one more input: it shifts where the first sum starts, so nothing need be copied.
-        dial_row = first.exact[-1]
-        first = first._replace(weight=first.weight[:-1])
-        layers = [first, *layers[1:]]
-    arrays = "".join(layer_arrays(f"{own}_{place}", one) for place, one in enumerate(layers))
-    start = f"{own}_0_bias"
-    lines, room = "", ""
-    if header.sees_position:
-        columns = first.shape.columns
-        arrays += array(f"{own}_dial", [*dial_row.tolist(), *[0.0] * (columns - len(dial_row))])
-        room = f"    float start[{columns}];\n"
-        bound = f"{name.upper()}_COLUMNS({first.shape.outputs}, {columns})"
-        lines = f"""\
-    for (j = 0; j < {bound}; ++j)
+def split_dial_row(
+    master: Sequence[ExportedLayer] | None, header: PolicyHeader
+) -> tuple[Sequence[ExportedLayer] | None, FloatArray | None]:
+    """The master without the weights of the dial's position, and these, where the position is an input."""
+    if master is None or not header.sees_position:
+        return master, None
+    first = master[0]
+    return [first._replace(weight=first.weight[:-1]), *master[1:]], first.dequantised[-1]
+
+
+def master_source(name: str, layers: Sequence[ExportedLayer], dial_row: FloatArray | None, policy: Policy) -> str:
+    """The master's arrays and `NAME_pick(x, state)`, which returns the first of its best choices.
+
+    The dial's position shifts where the first sum starts, so that the observation need not be copied to append it.
+    """
+    header, tariff, own = policy.header, policy.weights.tariff, f"{name}_master"
+    choices = len(header.gears) * len(header.periods)
+    arrays, start_row, begin, charge = _network_arrays(own, layers), "", "", ""
+    if dial_row is not None:
+        shape = shape_of(layers[0])
+        arrays += array(f"{own}_dial", shape.pad(dial_row))
+        start_row = f"    float start[{shape.columns}];\n"
+        begin = f"""\
+    {shape.loop(name)}
         start[j] = {own}_0_bias[j] + state->position * {own}_dial[j];
 """
-        start = "start"
-    choices = len(header.gears) * len(header.periods)
-    unused = "" if header.dial is not None else "    (void)state;\n"
-    charge = ""
     if tariff is not None:
         arrays += array(f"{own}_tariff", tariff.each[0])
         charge = f"""\
     for (j = 0; j < {choices}; ++j)
         out[j] -= state->cost_coefficient * {own}_tariff[j];
 """
+    unused = "" if header.dial is not None else "    (void)state;\n"
+    start = None if dial_row is None else "start"
     return f"""\
 /* The master: {header.master_units} units, {choices} choices. */
 {arrays}
 static int {name}_pick(const float *restrict x, const {name}_state *state)
 {{
-{_rooms(layers)}
-{room}    int j, best = 0;
-{unused}{lines}{_forward(name, own, layers, header.activation, start)}{charge}\
+{_row_declarations(layers)}
+{start_row}    int j, best = 0;
+{unused}{begin}{_forward(name, own, layers, header.activation, start)}{charge}\
     for (j = 1; j < {choices}; ++j)
         best = out[j] > out[best] ? j : best;
     return best;
@@ -154,24 +147,30 @@ static int {name}_pick(const float *restrict x, const {name}_state *state)
 """
 
 
-def _rooms(layers: Sequence[Layer]) -> str:
-    sizes = [one.shape.columns for one in layers]
-    return f"    float first[{sizes[0]}], second[{sizes[1]}], out[{sizes[2]}];"
+def _dense_name(name: str, shape: Shape) -> str:
+    return f"{name}_dense_{shape.inputs}_{shape.outputs}"
 
 
-def _forward(name: str, own: str, layers: Sequence[Layer], activation: str, start: str | None = None) -> str:
-    """The calls from `x` to `out`."""
-    text, source = "", "x"
-    for place, (one, target) in enumerate(zip(layers, (*HIDDEN, "out"), strict=True)):
-        begins = start if start and place == 0 else f"{own}_{place}_bias"
-        scale = "" if one.scale is None else f"{own}_{place}_scale, "
-        text += f"    {dense_name(name, one.shape)}({own}_{place}_weight, {scale}{begins}, {source}, {target});\n"
-        if target in HIDDEN:
-            bound = f"{name.upper()}_COLUMNS({one.shape.outputs}, {one.shape.columns})"
-            text += (
-                tanh_loops(name, bound, target)
-                if activation == "tanh"
-                else f"    for (j = 0; j < {bound}; ++j)\n        {target}[j] = {name}_relu({target}[j]);\n"
-            )
-        source = target
+def _network_arrays(own: str, layers: Sequence[ExportedLayer]) -> str:
+    return "".join(layer_arrays(f"{own}_{place}", layer) for place, layer in enumerate(layers))
+
+
+def _row_declarations(layers: Sequence[ExportedLayer]) -> str:
+    rows = [f"{row}[{shape_of(layer).columns}]" for row, layer in zip(ROWS, layers, strict=True)]
+    return f"    float {', '.join(rows)};"
+
+
+def _forward(name: str, own: str, layers: Sequence[ExportedLayer], activation: str, start: str | None = None) -> str:
+    """The calls from `x` to `out`; the first sum starts from the bias unless told."""
+    text, x = "", "x"
+    for place, (layer, y) in enumerate(zip(layers, ROWS, strict=True)):
+        shape = shape_of(layer)
+        begin = start if start and place == 0 else f"{own}_{place}_bias"
+        scale = "" if layer.scale is None else f"{own}_{place}_scale, "
+        text += f"    {_dense_name(name, shape)}({own}_{place}_weight, {scale}{begin}, {x}, {y});\n"
+        if y != ROWS[-1] and activation == "tanh":
+            text += tanh_loops(name, shape.loop(name), y)
+        elif y != ROWS[-1]:
+            text += f"    {shape.loop(name)}\n        {y}[j] = {name}_relu({y}[j]);\n"
+        x = y
     return text

@@ -2,21 +2,22 @@
 
 import numpy as np
 
+from lowgear.evaluation.record import Episode
 from lowgear.export.c_arrays import array
-from lowgear.export.episode import TOLERANCE, Episode
-from lowgear.policy.file import PolicyHeader
+from lowgear.export.check import TOLERANCE
+from lowgear.policy.file import Policy, PolicyHeader
 
 
-def selftest_source(header: PolicyHeader, name: str, example: Episode) -> str:
+def selftest_source(policy: Policy, name: str, example: Episode) -> str:
     """Compiled only with -DNAME_SELF_TEST: expected gears and actions of a whole episode, then bad observations."""
-    upper, steps = name.upper(), len(example.observation)
-    half = (np.array(header.action_high) - np.array(header.action_low)) / 2
+    header, bounds, upper, steps = policy.header, policy.bounds, name.upper(), example.steps
+    half = (bounds.high - bounds.low) / 2
     return f"""\
 #ifdef {upper}_SELF_TEST
 #include <stdio.h>
 
 {array(f"{name}_example_observation", example.observation)}\
-{array(f"{name}_example_action", example.action)}\
+{array(f"{name}_example_action", bounds.scale(example.action))}\
 {array(f"{name}_example_gear", example.gear, "unsigned char")}\
 {array(f"{name}_example_low", header.action_low)}\
 {array(f"{name}_example_high", header.action_high)}\

@@ -8,34 +8,36 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lowgear.export.c_arrays import array, number
+from lowgear.evaluation.record import Episode
+from lowgear.export.c_arrays import array, number, shape_of
 from lowgear.export.c_header import OBSERVATION_LIMIT, about
 from lowgear.export.c_maths import TANH_ERROR, log_source
-from lowgear.export.c_network import activation_source, columns_source, dense_source, gear_source, master_source
+from lowgear.export.c_network import (
+    activation_source,
+    columns_source,
+    dense_source,
+    gear_source,
+    master_source,
+    split_dial_row,
+)
 from lowgear.export.c_selftest import selftest_source
-from lowgear.export.episode import Episode, position
-from lowgear.export.layers import arrange
+from lowgear.export.layers import exported_networks
+from lowgear.policy.dial import Dial
 from lowgear.policy.file import Policy, PolicyHeader
 
 
 def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
     """NAME.c, with a whole episode to test itself on."""
-    header, upper = policy.header, name.upper()
-    gears, master = arrange(policy, weights)
-    used = [header.forced_gear] if header.forced_gear is not None else list(range(len(gears)))
-    networks = [gears[gear] for gear in used]
-    shapes = {one.shape for layers in networks for one in layers}
-    if master is not None:
-        trimmed = [one.shape for one in master]
-        if header.sees_position:
-            trimmed[0] = trimmed[0]._replace(inputs=header.obs_dim)
-        shapes |= set(trimmed)
-    dial = policy.turns and master is not None
+    header, upper, int8 = policy.header, name.upper(), weights == "int8"
+    gears, whole_master = exported_networks(policy, weights)
+    master, dial_row = split_dial_row(whole_master, header)
+    shapes = {shape_of(layer) for layers in (*gears.values(), master or ()) for layer in layers}
+    dial = header.dial if policy.turns and master is not None else None
     parts = [
         f'/* {about(header)} See {name}.h. */\n#include "{name}.h"\n',
         f"""\
 /*
- * -D{upper}_LIBM       takes tanhf{" and logf" if dial else ""} from math.h; without it no library is needed
+ * -D{upper}_LIBM       takes tanhf{"" if dial is None else " and logf"} from math.h; without it no library is needed
  * -D{upper}_SELF_TEST  adds a main() that replays the episode at the end of this file and returns 0 if all is well
  * Own tanh: within {TANH_ERROR:g} of the true one. Vector units: -O3 -march=native -ffp-contract=fast.
  */
@@ -43,53 +45,43 @@ def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
 #include <math.h>
 #endif
 """,
-        "#include <stdint.h>\n" if weights == "int8" else "",
+        "#include <stdint.h>\n" if int8 else "",
         columns_source(name),
         activation_source(name, header.activation),
-        *(dense_source(name, shape, weights == "int8") for shape in sorted(shapes)),
-        _within_source(header, name),
-        _sound_source(header, name),
-        *(gear_source(name, gear, gears[gear], header) for gear in used),
-        "" if master is None else master_source(name, master, policy),
-        _step_source(header, name, used),
-        _dial_source(policy, name) if dial else "",
-        selftest_source(header, name, example),
+        *(dense_source(name, shape, int8) for shape in sorted(shapes)),
+        _bounds_source(policy, name),
+        *(gear_source(name, gear, layers, header) for gear, layers in gears.items()),
+        "" if master is None else master_source(name, master, dial_row, policy),
+        _step_source(header, name, list(gears)),
+        "" if dial is None else _dial_source(dial, name),
+        selftest_source(policy, name, example),
     ]
     return "\n".join(part for part in parts if part)
 
 
-def _within_source(header: PolicyHeader, name: str) -> str:
-    """From [-1, 1] to the action's bounds, and never beyond them."""
-    low, high = np.array(header.action_low), np.array(header.action_high)
-    if _is_unit(header):
-        arrays, scale, lower, upper = "", "    (void)j;\n", "-1.0f", "1.0f"
+def _bounds_source(policy: Policy, name: str) -> str:
+    """From [-1, 1] to the action's bounds, and never beyond them; a sound observation of any."""
+    low, high, arrays = policy.bounds.low, policy.bounds.high, ""
+    if policy.bounds.is_unit:
+        scale, lower, upper = "    (void)j;\n", "-1.0f", "1.0f"
     else:
         rows = {"low": low, "high": high, "middle": (low + high) / 2, "half": (high - low) / 2}
         arrays = "".join(array(f"{name}_{what}", row) for what, row in rows.items())
         scale = f"    x = {name}_middle[j] + {name}_half[j] * x;\n"
         lower, upper = f"{name}_low[j]", f"{name}_high[j]"
+    limit = number(OBSERVATION_LIMIT)
     return f"""\
 {arrays}static inline float {name}_within(float x, int j)
 {{
 {scale}    x = x < {lower} ? {lower} : x;
     return x > {upper} ? {upper} : x;
 }}
-"""
 
-
-def _is_unit(header: PolicyHeader) -> bool:
-    return all(low == -1 for low in header.action_low) and all(high == 1 for high in header.action_high)
-
-
-def _sound_source(header: PolicyHeader, name: str) -> str:
-    lower = "-1.0f" if _is_unit(header) else f"{name}_low[j]"
-    limit = number(OBSERVATION_LIMIT)
-    return f"""\
 /* A copy of an observation that is NaN or infinite somewhere: 0 for NaN, the limit for what is beyond it. */
 static void {name}_sound(const float *observation, float *room)
 {{
     int i;
-    for (i = 0; i < {header.obs_dim}; ++i) {{
+    for (i = 0; i < {policy.header.obs_dim}; ++i) {{
         float x = observation[i] == observation[i] ? observation[i] : 0.0f;
         x = x > -{limit} ? x : -{limit};
         room[i] = x < {limit} ? x : {limit};
@@ -100,34 +92,16 @@ static void {name}_sound(const float *observation, float *room)
 static void {name}_finite(float *action)
 {{
     int j;
-    for (j = 0; j < {header.act_dim}; ++j)
+    for (j = 0; j < {policy.header.act_dim}; ++j)
         action[j] = action[j] == action[j] ? action[j] : {lower};
 }}
 """
 
 
 def _step_source(header: PolicyHeader, name: str, used: Sequence[int]) -> str:
-    return f"""\
-{_act_source(header, name, used)}
-int {name}_step({name}_state *state, const float *observation, float *action)
-{{
-    const {name}_state before = *state;
-    {name}_act(state, observation, action);
-    if (action[0] != action[0]) {{
-        float room[{header.obs_dim}];
-        *state = before;
-        {name}_sound(observation, room);
-        {name}_act(state, room, action);
-        {name}_finite(action);
-    }}
-    return {name}_gear(state);
-}}
-"""
-
-
-def _act_source(header: PolicyHeader, name: str, used: Sequence[int]) -> str:
-    """What keeps the state, and the step of an observation that is sound."""
+    """What keeps the state, and a step: again with a mended observation where the first one was not sound."""
     gears, forced = len(header.gears), header.forced_gear
+    position = 0.0 if header.dial is None else header.dial.position(header.cost_coefficient)
     periods, pick = "", "    (void)state;\n"
     if forced is None:
         periods = array(f"{name}_periods", header.periods, "int") + "\n"
@@ -144,7 +118,7 @@ def _act_source(header: PolicyHeader, name: str, used: Sequence[int]) -> str:
     return f"""\
 {periods}void {name}_init({name}_state *state)
 {{
-    state->position = {number(position(header))};
+    state->position = {number(position)};
     state->cost_coefficient = {number(header.cost_coefficient)};
     {name}_reset(state);
 }}
@@ -164,12 +138,24 @@ static void {name}_act({name}_state *state, const float *restrict x, float *rest
 {{
 {pick}{calls}        {name}_gear{used[-1]}(x, action);
 }}
+
+int {name}_step({name}_state *state, const float *observation, float *action)
+{{
+    const {name}_state before = *state;
+    {name}_act(state, observation, action);
+    if (action[0] != action[0]) {{
+        float room[{header.obs_dim}];
+        *state = before;
+        {name}_sound(observation, room);
+        {name}_act(state, room, action);
+        {name}_finite(action);
+    }}
+    return {name}_gear(state);
+}}
 """
 
 
-def _dial_source(policy: Policy, name: str) -> str:
-    dial = policy.header.dial
-    assert dial is not None
+def _dial_source(dial: Dial, name: str) -> str:
     upper = name.upper()
     return f"""\
 {log_source(name)}

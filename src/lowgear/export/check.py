@@ -1,40 +1,42 @@
-"""Every export against the network that it came from, step by step.
+"""Every export against the network that it came from, step by step, on recorded episodes.
 
 Before each step the exported controller is given the state that the network was in, so that one difference is counted
 once and does not carry on. A pick may differ only where the network's two best values tie within rounding.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from lowgear import LowgearError
-from lowgear.export.episode import TOLERANCE, Episode, bounds
-from lowgear.policy import controller
-from lowgear.policy.controller import FloatArray
+from lowgear.evaluation.record import Episode
+from lowgear.policy.arrays import DoubleArray, FloatArray
+from lowgear.policy.controller import Controller
 from lowgear.policy.file import Policy
 
+TOLERANCE = 1e-5  # of an action, in halves of its range; and of the master's values, relative, below which they tie
 
-class Stepped(NamedTuple):
+
+class ExportedStep(NamedTuple):
     """What an exported controller did in one step."""
 
     choice: int
     gear: int
-    action: FloatArray
+    action: FloatArray  # in the environment's units
 
 
-class Controller(Protocol):
+class ExportedController(Protocol):
     """An exported controller that can be put into any state."""
 
-    def step(self, choice: int, left: int, observation: FloatArray) -> Stepped:
+    def step_from(self, choice: int, left: int, observation: FloatArray) -> ExportedStep:
         """One step from a state."""
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What a comparison found."""
+class Comparison:
+    """What a comparison found, as it stands in export.json."""
 
     episodes: int
     steps: int
@@ -44,54 +46,70 @@ class Checked:
     largest_action_error: float  # in halves of the action's range
     from_environment: bool  # False: random observations
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in export.json."""
-        return asdict(self)
 
-
-def compare(policy: Policy, controller: Controller, episodes: Sequence[Episode]) -> Checked:
-    """Play stored episodes through an exported controller."""
-    half = np.maximum((bounds(policy).high - bounds(policy).low) / 2, 1e-30)
-    wrong, ties, worst = 0, 0, 0.0
+def compare(exported: ExportedController, episodes: Sequence[Episode], from_environment: bool = True) -> Comparison:
+    """Play recorded episodes through an exported controller."""
+    wrong, ties, largest = 0, 0, 0.0
     for episode in episodes:
-        previous = 0
+        policy, gears = episode.policy, len(episode.policy.header.gears)
+        network, tied = Controller.from_policies([policy]), margins(episode) <= TOLERANCE
+        actions, previous = policy.bounds.scale(episode.action), 0
         for t, observation in enumerate(episode.observation):
-            due = bool(episode.due[t])
-            found = controller.step(previous if due else int(episode.choice[t]), int(episode.left[t]), observation)
-            expected = episode.action[t]
-            if found.choice != episode.choice[t] or found.gear != episode.gear[t]:
-                tie = due and found.gear == found.choice % len(policy.header.gears) and episode.margin[t] <= TOLERANCE
+            choice, gear = int(episode.choice[t]), int(episode.gear[t])
+            step = exported.step_from(previous if episode.due[t] else choice, int(episode.left[t]), observation)
+            expected = actions[t]
+            if (step.choice, step.gear) != (choice, gear):
+                tie = bool(tied[t]) and step.gear == step.choice % gears
                 ties, wrong = ties + tie, wrong + (not tie)
-                expected = _action(policy, found.gear, observation)
-            gap = np.abs(found.action.astype(np.float64) - expected) / half
-            worst = max(worst, float(gap.max())) if np.isfinite(gap).all() else float("inf")
-            previous = int(episode.choice[t])
-    return Checked(
+                expected = gear_action(network, policy, step.gear, observation)
+            largest = max(largest, action_error(policy, step.action, expected))
+            previous = choice
+    return Comparison(
         episodes=len(episodes),
-        steps=sum(len(episode.observation) for episode in episodes),
-        picks=0 if policy.header.forced_gear is not None else sum(int(episode.due.sum()) for episode in episodes),
+        steps=sum(episode.steps for episode in episodes),
+        picks=sum(int(episode.asked.sum()) for episode in episodes),
         wrong_gears=wrong,
         ties=ties,
-        largest_action_error=worst,
-        from_environment=all(episode.from_environment for episode in episodes),
+        largest_action_error=largest,
+        from_environment=from_environment,
     )
 
 
-def demand(checked: Checked, what: str) -> Checked:
-    """The comparison, if the export is the network; else an error."""
-    if checked.wrong_gears or not checked.largest_action_error <= TOLERANCE:
+def require_equal(comparison: Comparison, what: str) -> Comparison:
+    """The comparison, if the export acts as the network; else an error."""
+    if comparison.wrong_gears or not comparison.largest_action_error <= TOLERANCE:
         raise LowgearError(
-            f"{what} does not act as the network it came from: {checked.wrong_gears} of {checked.steps} steps in "
-            f"another gear, actions off by up to {checked.largest_action_error:.2g} of half their range (allowed "
+            f"{what} does not act as the network it came from: {comparison.wrong_gears} of {comparison.steps} steps in "
+            f"another gear, actions off by up to {comparison.largest_action_error:.2g} of half their range (allowed "
             f"{TOLERANCE:g}); nothing was written"
         )
-    return checked
+    return comparison
 
 
-def _action(policy: Policy, gear: int, observation: FloatArray) -> FloatArray:
-    if not 0 <= gear < len(policy.header.gears):
+def margins(episode: Episode) -> DoubleArray:
+    """By how much the best value led the next at each step, relative; infinite where the master was not asked."""
+    best = np.sort(episode.values.astype(np.float64), axis=-1)[:, -2:]
+    lead: DoubleArray = (best[:, 1] - best[:, 0]) / np.maximum(1.0, np.abs(best[:, 1]))
+    return np.where(episode.asked, lead, np.inf)
+
+
+def clearest(episodes: Sequence[Episode]) -> Episode:
+    """The episode whose closest pick is the least close, up to a tie if there is one: no rounding turns its picks."""
+    episode = max(episodes, key=lambda episode: float(margins(episode).min()))
+    ties = np.flatnonzero(margins(episode) <= TOLERANCE)
+    return episode.until(int(ties[0])) if ties.size and ties[0] > 0 else episode
+
+
+def action_error(policy: Policy, action: FloatArray, expected: FloatArray) -> float:
+    """The largest difference of two actions, in halves of the range; infinite where one is not finite."""
+    half = np.maximum((policy.bounds.high - policy.bounds.low) / 2, 1e-30)
+    gap = np.abs(action.astype(np.float64) - expected) / half
+    return float(gap.max()) if np.isfinite(gap).all() else float("inf")
+
+
+def gear_action(network: Controller, policy: Policy, gear: int, observation: FloatArray) -> FloatArray:
+    """What one gear of the network does, in the environment's units; NaN of a gear that does not exist."""
+    if not 0 <= gear < network.gears:
         return np.full(policy.header.act_dim, np.nan, np.float32)
-    number = np.full((1, 1), gear, np.int32)
-    action = controller.act(policy.weights.gears, observation[None, None], number, policy.header.activation)
-    scaled: FloatArray = bounds(policy).scale(action)[0, 0]
-    return scaled
+    action: FloatArray = policy.bounds.scale(network.act_with(gear, observation[None, None]))[0, 0]
+    return action

@@ -1,36 +1,87 @@
-"""Which layers an export holds, and the policy that they amount to."""
+"""The networks of an export: which layers it holds, in float32 or int8, and the policy that they amount to."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
-from lowgear.export.c_arrays import Layer, gear_layers, master_layers
+import numpy as np
+import numpy.typing as npt
+
+from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import Layers
 from lowgear.policy.file import Policy
 
+INT8_MAX = 127
 
-def arrange(policy: Policy, weights: str) -> tuple[list[list[Layer]], list[Layer] | None]:
-    """The gears that can act, and the master unless the gear is forced."""
+
+class ExportedLayer(NamedTuple):
+    """One layer as it is written down."""
+
+    weight: npt.NDArray[Any]  # (inputs, outputs) of float32, or of int8 with `scale`
+    bias: FloatArray
+    scale: FloatArray | None  # (outputs,): what one step of int8 is worth
+
+    @property
+    def dequantised(self) -> FloatArray:
+        """The float weights that the layer stands for."""
+        if self.scale is None:
+            return np.asarray(self.weight, np.float32)
+        weight: FloatArray = self.weight.astype(np.float32) * self.scale
+        return weight
+
+
+class ExportedNetworks(NamedTuple):
+    """What a controller runs: all gears and the master, or a forced gear alone."""
+
+    gears: dict[int, list[ExportedLayer]]
+    master: list[ExportedLayer] | None
+
+
+def exported_networks(policy: Policy, weights: str = "float32") -> ExportedNetworks:
+    """With float32 or int8 weights; actors without the half of their last layer that only training needs."""
     header = policy.header
-    gears = [gear_layers(layers, header.act_dim, weights) for layers in policy.weights.gears]
-    return gears, None if header.forced_gear is not None else master_layers(policy.weights.master, weights)
+    numbers = range(len(header.gears)) if header.forced_gear is None else [header.forced_gear]
+    gears = {gear: _export_layers(policy.weights.gears[gear], weights, header.act_dim) for gear in numbers}
+    return ExportedNetworks(
+        gears, _export_layers(policy.weights.master, weights) if header.forced_gear is None else None
+    )
 
 
-def rounded(policy: Policy, weights: str) -> Policy:
+def quantise(policy: Policy, weights: str) -> Policy:
     """The policy with the weights that an export of this kind really has."""
     if weights == "float32":
         return policy
-    gears, master = arrange(policy, weights)
+    gears, master = exported_networks(policy, weights)
 
-    def back(layers: Sequence[Layer], originals: Layers) -> Layers:
-        found = []
-        for one, (weight, bias) in zip(layers, originals, strict=True):
-            whole = weight.copy()
-            whole[0, :, : one.shape.outputs] = one.exact
-            found.append((whole, bias))
-        return found
+    def dequantise(exported: Sequence[ExportedLayer], layers: Layers) -> Layers:
+        rounded = []
+        for one, (weight, bias) in zip(exported, layers, strict=True):
+            weight = weight.copy()
+            weight[0, :, : one.weight.shape[1]] = one.dequantised
+            rounded.append((weight, bias))
+        return rounded
 
-    kept = policy.weights.master if master is None else back(master, policy.weights.master)
-    pairs = zip(gears, policy.weights.gears, strict=True)
+    old = policy.weights
     return replace(
-        policy, weights=policy.weights._replace(gears=tuple(back(one, was) for one, was in pairs), master=kept)
+        policy,
+        weights=old._replace(
+            gears=tuple(dequantise(gears[g], each) if g in gears else each for g, each in enumerate(old.gears)),
+            master=old.master if master is None else dequantise(master, old.master),
+        ),
     )
+
+
+def _export_layers(layers: Layers, weights: str, outputs: int | None = None) -> list[ExportedLayer]:
+    """Layers of one agent; of the last one only the first `outputs`, if given."""
+    pairs = [(weight[0], bias[0]) for weight, bias in layers]
+    pairs[-1] = (pairs[-1][0][:, :outputs], pairs[-1][1][:outputs])
+    return [_export_layer(weight, bias, weights) for weight, bias in pairs]
+
+
+def _export_layer(weight: FloatArray, bias: FloatArray, weights: str) -> ExportedLayer:
+    """int8 has a scale for each output, so that the largest weight of each is 127 steps."""
+    if weights == "float32":
+        return ExportedLayer(weight, bias, None)
+    largest = np.abs(weight).max(axis=0)
+    scale = np.where(largest > 0, largest / INT8_MAX, 1.0).astype(np.float32)
+    return ExportedLayer(np.clip(np.rint(weight / scale), -INT8_MAX, INT8_MAX).astype(np.int8), bias, scale)

@@ -1,17 +1,21 @@
-"""`--format numpy`: the policy file, and a program of a page that runs it with NumPy and safetensors alone."""
+"""`--format numpy`: the policy file, the code of Lowgear that acts, and a program around them.
 
-import importlib.util
+`lowgear/__init__.py` and `lowgear/policy/` go into the export as they are. They need NumPy and safetensors alone, so
+the export runs where Lowgear is not installed.
+"""
+
+import runpy
 import tempfile
+from importlib.resources import files as package_files
 from pathlib import Path
-from typing import Any
 
-from lowgear.export.check import Stepped, compare, demand
-from lowgear.export.form import Exported, Request
-from lowgear.policy.controller import FloatArray
+from lowgear.export.check import ExportedStep
+from lowgear.export.request import ExportFiles, ExportRequest
+from lowgear.policy.arrays import FloatArray
 
 PROGRAM = "controller.py"
 TEXT = '''\
-"""Runs {policy} with lowgear.policy.controller: NumPy and safetensors, no JAX and no environment.
+"""Runs {policy}. Needs NumPy and safetensors; the code that acts is in lowgear/, beside this file.
 
     python controller.py          acts on a few observations of zeros
 """
@@ -20,75 +24,67 @@ from pathlib import Path
 
 import numpy as np
 
-from lowgear.policy import controller as runtime
-from lowgear.policy.file import load as load_policy
+from lowgear.policy import controller
+from lowgear.policy.file import load
 
 
 class Controller:
     """One controller: `step(observation)` gives the action and the gear; `reset()` begins a new episode."""
 
     def __init__(self, path, cost_coefficient=None):
-        policy = load_policy(path)
-        if cost_coefficient is not None:
-            policy = policy.at(cost_coefficient)
-        self.header, self.weights = policy.header, policy.weights
-        dial = self.header.dial
-        self.position = None if dial is None else np.float32([[dial.position(self.header.cost_coefficient)]])
-        self.low, self.high = np.array(self.header.action_low), np.array(self.header.action_high)
-        self.reset()
+        policy = load(path)
+        self.policy = policy if cost_coefficient is None else policy.at(cost_coefficient)
+        self.header = self.policy.header
+        self.network = controller.Controller.from_policies([self.policy])
 
     def reset(self):
-        self.shifter = runtime.Shifter((1, 1), len(self.header.gears), self.header.periods)
+        self.network.begin(np.ones((1, 1), bool))
 
     def step(self, observation):
-        header, shifter = self.header, self.shifter
-        x = np.asarray(observation, np.float32).reshape(1, 1, header.obs_dim)
-        if header.forced_gear is not None:
-            shifter.pick(np.full((1, 1), header.forced_gear))
-        elif shifter.due[0, 0]:
-            shifter.pick(runtime.values(self.weights, x, self.position, header.activation).argmax(axis=-1))
-        gear = int(shifter.gear[0, 0])
-        unit = runtime.act(self.weights.gears, x, shifter.gear, header.activation)[0, 0]
-        shifter.release(shifter.advance(np.zeros((1, 1), bool)))
-        action = np.clip(self.low + (unit.astype(np.float64) + 1) / 2 * (self.high - self.low), self.low, self.high)
-        return action.astype(np.float32), gear
+        x = np.asarray(observation, np.float32).reshape(1, 1, self.header.obs_dim)
+        self.network.pick(x)
+        gear, action = int(self.network.gear[0, 0]), self.policy.bounds.scale(self.network.act(x))[0, 0]
+        self.network.advance(np.zeros((1, 1), bool))
+        return action, gear
 
 
 if __name__ == "__main__":
-    controller = Controller(Path(__file__).with_name("{policy}"))
+    robot = Controller(Path(__file__).with_name("{policy}"))
     for _ in range(5):
-        action, gear = controller.step(np.zeros(controller.header.obs_dim))
+        action, gear = robot.step(np.zeros(robot.header.obs_dim))
         print(f"gear {{gear}}: {{action}}")
 '''
 
 
-def export_numpy(request: Request) -> Exported:
-    """NAME.safetensors and controller.py, checked."""
-    policy, file = request.source.policy, f"{request.name}.safetensors"
-    episodes = request.source.episodes(request.episodes)
+def export_numpy(request: ExportRequest) -> ExportFiles:
+    """NAME.safetensors, controller.py and the package it needs, checked."""
+    source, file = request.source, f"{request.name}.safetensors"
     with tempfile.TemporaryDirectory(prefix="lowgear-") as folder:
-        place = Path(folder)
-        policy.save(place / file)
-        (place / PROGRAM).write_text(TEXT.format(policy=file), encoding="utf-8")
-        checked = demand(compare(policy, _Written(place, file), episodes), PROGRAM)
-        files = {file: (place / file).read_bytes(), PROGRAM: (place / PROGRAM).read_bytes()}
-    return Exported(files, {"checked": checked.to_json()})
+        policy_path, program = Path(folder, file), Path(folder, PROGRAM)
+        source.policy.save(policy_path)
+        program.write_text(TEXT.format(policy=file), encoding="utf-8")
+        checked = source.check(WrittenController(program, policy_path), source.episodes(request.episodes), PROGRAM)
+        files = {file: policy_path.read_bytes(), PROGRAM: program.read_bytes()}
+    return ExportFiles(files | deployed_package(), {"checked": checked})
 
 
-class _Written:
-    """The program as it was written, put into any state."""
+def deployed_package() -> dict[str, bytes]:
+    """The part of Lowgear that acts: the files of its root and of `lowgear.policy`, as they are."""
+    modules = [module for module in package_files("lowgear.policy").iterdir() if module.name.endswith(".py")]
+    package = {f"lowgear/policy/{module.name}": module.read_bytes() for module in modules}
+    return {"lowgear/__init__.py": package_files("lowgear").joinpath("__init__.py").read_bytes()} | package
 
-    def __init__(self, place: Path, file: str) -> None:
-        spec = importlib.util.spec_from_file_location("exported_controller", place / PROGRAM)
-        assert spec is not None
-        assert spec.loader is not None
-        module: Any = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        self._controller = module.Controller(place / file)
 
-    def step(self, choice: int, left: int, observation: FloatArray) -> Stepped:
-        shifter = self._controller.shifter
-        shifter.choice[:] = choice
-        shifter.age[:] = 0 if left == 0 else shifter.periods[choice // shifter.gears] - left
+class WrittenController:
+    """A controller.py that can be put into any state."""
+
+    def __init__(self, program: Path, policy_path: Path) -> None:
+        self._controller = runpy.run_path(str(program))["Controller"](policy_path)
+
+    def step_from(self, choice: int, left: int, observation: FloatArray) -> ExportedStep:
+        """One step from a state."""
+        network = self._controller.network
+        network.choice[:] = choice
+        network.age[:] = 0 if left == 0 else network.periods[choice // network.gears] - left
         action, gear = self._controller.step(observation)
-        return Stepped(int(shifter.choice[0, 0]), gear, action)
+        return ExportedStep(int(network.choice[0, 0]), gear, action)

@@ -1,18 +1,27 @@
-"""What a person names to export: a run directory with an agent's number, or a policy file."""
+"""What a person names to export, a run directory with an agent's number or a policy file, and its recorded episodes."""
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from lowgear import LowgearError, envs
 from lowgear.config import recipes, tasks
+from lowgear.config.run_directory import RunDirectory
 from lowgear.envs.protocol import BatchEnv
-from lowgear.export.episode import Episode, imagine, record
+from lowgear.evaluation.evaluate import starts
+from lowgear.evaluation.record import Episode, record, respond
+from lowgear.export.check import ExportedController, compare, require_equal
 from lowgear.policy.file import Policy, load
 
-SEED = 0  # of the stored episodes, that of `lowgear evaluate`
+MakeEnv = Callable[[int], BatchEnv]
+SEED = 0  # of the recorded episodes, that of `lowgear evaluate`
+RANDOM_STEPS = 1000  # of a stretch of random observations
 
 
 @dataclass(frozen=True)
@@ -22,39 +31,54 @@ class Source:
     policy: Policy
     path: Path
     agent: int | None  # None for a policy file
-    make_env: Callable[[int], BatchEnv] | None  # None where it cannot be made here
+    make_env: MakeEnv | None  # None where it cannot be made here
     no_env: str = ""  # why
 
     def episodes(self, count: int, policy: Policy | None = None) -> list[Episode]:
-        """Stored episodes of the policy; of random observations where there is no environment."""
+        """Recorded episodes of the policy, or of another in its place; random where there is no environment."""
         if self.make_env is None:
-            return imagine(policy or self.policy, count, SEED)
-        return record(policy or self.policy, self.make_env, count, SEED)
+            return random_episodes(policy or self.policy, count)
+        return record_episodes(policy or self.policy, self.make_env, count)
+
+    def check(self, exported: ExportedController, episodes: Sequence[Episode], what: str) -> dict[str, Any]:
+        """Hold an export against its episodes; what export.json says of it, or an error where it acts otherwise."""
+        return asdict(require_equal(compare(exported, episodes, self.make_env is not None), what))
+
+
+def record_episodes(policy: Policy, make_env: MakeEnv, count: int, seed: int = SEED) -> list[Episode]:
+    """The first episode of each of `count` environments, from the starts of `lowgear evaluate`."""
+    with closing(make_env(count)) as env:
+        return record(policy, env, starts(seed, count))
+
+
+def random_episodes(policy: Policy, count: int, seed: int = SEED, steps: int = RANDOM_STEPS) -> list[Episode]:
+    """What the policy does on standard normal observations, where the environment cannot be made."""
+    observations = np.random.default_rng(seed).standard_normal((count, steps, policy.header.obs_dim), np.float32)
+    return [respond(policy, each) for each in observations]
 
 
 def read(path: Path, agent: int | None = None, best: bool = False, coefficient: float | None = None) -> Source:
     """The policy at a path, with its dial set where a coefficient is given."""
     if path.is_dir():
-        found = _of_run(path, agent or 0, best)
+        source = _from_run(path, agent or 0, best)
     elif path.is_file():
         if agent is not None or best:
             raise LowgearError(f"{path} is one policy: --agent and --best choose from a run directory")
-        found = Source(load(path), path, None, None)
+        source = Source(load(path), path, None, None)
     else:
         raise LowgearError(f"{path}: no such run directory or policy file; `lowgear train` makes one")
-    policy = found.policy if coefficient is None else found.policy.at(coefficient)
+    policy = source.policy if coefficient is None else source.policy.at(coefficient)
     try:
-        make_env = _environment(policy, found.make_env)
+        return replace(source, policy=policy, make_env=_environment(policy, source.make_env))
     except LowgearError as error:
-        return Source(policy, found.path, found.agent, None, str(error))
-    return Source(policy, found.path, found.agent, make_env)
+        return replace(source, policy=policy, make_env=None, no_env=str(error))
 
 
-def default_out(source: Source, form: str) -> Path:
+def default_out(source: Source, format_name: str) -> Path:
     """Where an export goes unless told: into the run, or beside the policy file."""
     if source.agent is None:
-        return source.path.with_name(f"{source.path.stem}-{form}")
-    return source.path.parent.parent / "export" / f"{source.path.stem}-{form}"
+        return source.path.with_name(f"{source.path.stem}-{format_name}")
+    return source.path.parent.parent / "export" / f"{source.path.stem}-{format_name}"
 
 
 def writable(out: Path) -> Path:
@@ -67,10 +91,7 @@ def writable(out: Path) -> Path:
     return out
 
 
-def _of_run(path: Path, agent: int, best: bool) -> Source:
-    from lowgear.config.run_directory import RunDirectory
-    from lowgear.envs import make_env
-
+def _from_run(path: Path, agent: int, best: bool) -> Source:
     run = RunDirectory(path)
     config = run.read_config()
     if not 0 <= agent < len(config.agents):
@@ -80,27 +101,21 @@ def _of_run(path: Path, agent: int, best: bool) -> Source:
         raise LowgearError(
             f"{path} has no {policy_path.name} yet: train it further with `lowgear train --resume {path}`"
         )
-    return Source(load(policy_path), policy_path, agent, partial(make_env, config))
+    return Source(load(policy_path), policy_path, agent, partial(envs.make_env, config))
 
 
-def _environment(policy: Policy, known: Callable[[int], BatchEnv] | None) -> Callable[[int], BatchEnv]:
+def _environment(policy: Policy, known: MakeEnv | None) -> MakeEnv:
     """The policy's environment, if it can be made and has the policy's sizes."""
     header = policy.header
-    make = known or _by_name(header.task, recipes.find(header.recipe, header.task).end_on_success)
-    env = make(1)
-    spec = env.spec
-    env.close()
-    sizes: Sequence[tuple[object, object]] = (
-        (spec.obs_dim, header.obs_dim),
-        (spec.action_low, header.action_low),
-        (spec.action_high, header.action_high),
-    )
-    if any(have != want for have, want in sizes):
+    make_env = known or _by_name(header.task, recipes.find(header.recipe, header.task).end_on_success)
+    with closing(make_env(1)) as env:
+        spec = env.spec
+    if any(getattr(spec, name) != getattr(header, name) for name in ("obs_dim", "action_low", "action_high")):
         raise LowgearError(f"{spec.name} has other sizes or bounds than the policy was trained on")
-    return make
+    return make_env
 
 
-def _by_name(name: str, end_on_success: bool) -> Callable[[int], BatchEnv]:
+def _by_name(name: str, end_on_success: bool) -> MakeEnv:
     try:
         task = tasks.find(name)
     except LowgearError:

@@ -13,10 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear import LowgearError
-from lowgear.policy.arrays import BoolArray as BoolArray
-from lowgear.policy.arrays import DoubleArray
-from lowgear.policy.arrays import FloatArray as FloatArray
-from lowgear.policy.arrays import IntArray as IntArray
+from lowgear.policy.arrays import BoolArray, DoubleArray, FloatArray, IntArray
 from lowgear.policy.dial import price
 
 if TYPE_CHECKING:
@@ -264,75 +261,3 @@ def take(weights: Weights, agent: int) -> Weights:
 
     tariff = None if weights.tariff is None else Tariff(*(part[agent : agent + 1] for part in weights.tariff))
     return Weights(tuple(one(layers) for layers in weights.gears), one(weights.master), tariff)
-
-
-def act(
-    gears: Sequence[Layers],
-    observation: FloatArray,
-    gear: IntArray,
-    activation: str,
-    noise: FloatArray | None = None,
-) -> FloatArray:
-    """Actions in [-1, 1], (P, N, act), of the gear chosen for each; the mean's, or a sample for standard `noise`."""
-    head: FloatArray | None = None
-    for number, layers in enumerate(gears):
-        chosen = gear == number
-        if not chosen.any():
-            continue
-        out = mlp(layers, observation, activation)
-        head = out if head is None else np.where(chosen[..., None], out, head)
-    assert head is not None, "a gear number is out of range"
-    act_dim = head.shape[-1] // 2
-    mean = head[..., :act_dim]
-    if noise is None:
-        return np.tanh(mean)
-    log_std = np.clip(head[..., act_dim:], LOG_STD_MIN, LOG_STD_MAX)
-    return np.tanh(mean + np.exp(log_std) * noise)
-
-
-def values(weights: Weights, observation: FloatArray, position: FloatArray | None, activation: str) -> FloatArray:
-    """The master's values (P, N, choices); `position` (P, N) of the dial where the master has one.
-
-    Choice c is gear `c % gears` for the duration number `c // gears`.
-    """
-    if position is None:
-        return mlp(weights.master, observation, activation)
-    if weights.tariff is None:
-        return mlp(weights.master, np.concatenate([observation, position[..., None]], -1, dtype=np.float32), activation)
-    low, ratio, each = weights.tariff
-    coefficient: FloatArray = price(position, low[:, None], ratio[:, None])
-    return mlp(weights.master, observation, activation) - coefficient[..., None] * each[:, None, :]
-
-
-class Shifter:
-    """Which pick holds in each of (P, N) environments, and since when."""
-
-    def __init__(self, shape: tuple[int, ...], gears: int, periods: Sequence[int]) -> None:
-        self.gears = gears
-        self.periods: IntArray = np.asarray(periods, np.int32)
-        self.choice: IntArray = np.zeros(shape, np.int32)
-        self.age: IntArray = np.zeros(shape, np.int32)  # steps the pick has held; 0: a new pick is due
-
-    @property
-    def gear(self) -> IntArray:
-        """The gear that acts."""
-        gear: IntArray = self.choice % self.gears
-        return gear
-
-    @property
-    def due(self) -> BoolArray:
-        """Where the master must pick before the next step."""
-        return np.equal(self.age, 0)
-
-    def pick(self, choice: npt.NDArray[np.integer[Any]]) -> None:
-        """Take over new picks where they are due."""
-        self.choice = np.where(self.due, choice, self.choice).astype(np.int32)
-
-    def advance(self, ended: BoolArray) -> BoolArray:
-        """Count a step that was taken; returns where the pick ended with it."""
-        self.age += 1
-        return np.logical_or(self.age >= self.periods[self.choice // self.gears], ended)
-
-    def release(self, closed: BoolArray) -> None:
-        """Ask for new picks where the old ones ended."""
-        self.age[closed] = 0

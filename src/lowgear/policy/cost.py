@@ -118,21 +118,3 @@ def paper_flops_reduction(obs_dim: int, act_dim: int, gears: Sequence[int], larg
     small, large = policy_flops(obs_dim, act_dim, gears[0]), policy_flops(obs_dim, act_dim, gears[-1])
     master = policy_flops(obs_dim, act_dim, PAPER_MASTER_UNITS)
     return 1.0 - ((1 - large_share) * small + large_share * large + master / PAPER_PERIOD) / large
-
-
-def gear_costs(obs_dim: int, act_dim: int, gears: Sequence[int]) -> tuple[float, ...]:
-    """Price of each gear relative to the cheapest, c_ω of the paper."""
-    return cost_model(obs_dim, act_dim, gears, 1).gear_costs
-
-
-def episode_flops(
-    gear_flops: Sequence[float], gear_share: Sequence[float], master_flops: float, picks: float, steps: float
-) -> float:
-    """FLOPs of an episode of `steps` steps, `gear_share` of them in each gear, with `picks` picks of the master."""
-    per_step = sum(f * share for f, share in zip(gear_flops, gear_share, strict=True))
-    return per_step * steps + master_flops * picks
-
-
-def flops_reduction(flops: float, reference_flops: float) -> float:
-    """Fraction of the reference's FLOPs that is saved; negative where more is spent."""
-    return 1.0 - flops / reference_flops

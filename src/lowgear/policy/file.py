@@ -68,11 +68,6 @@ class PolicyHeader:
             sees_position=self.sees_position,
         )
 
-    @property
-    def prices(self) -> CostModel:
-        """As `cost`."""
-        return self.cost
-
 
 @dataclass(frozen=True)
 class Policy:

@@ -1,1 +1,6 @@
-"""Pictures of what was measured; they need the extra `report`."""
+"""From run directories to figures, tables and one page; it needs the extra `report`.
+
+`runs` reads a directory and `settings` aggregates its evaluation; `selection` says what to play, `simulator` and
+`playback` play it. `frontier`, `curves`, `scatter`, `profiles`, `sweeps` and `timeline` describe a `figure` each, which
+`matplotlib_figure` draws for print and `assets/chart.js` in the `page`. `assemble` does all of it.
+"""

@@ -8,29 +8,33 @@ report/
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lowgear import LowgearError
 from lowgear.policy.files import write_whole
-from lowgear.report import clouds, curves, frontier, learning, page, profiles, scatter, summary, sweeps, timeline
-from lowgear.report.cast import Role, cast
-from lowgear.report.clouds import Cloud
-from lowgear.report.episode import FRAMES_AT_MOST, Episode, record
-from lowgear.report.frames import video
-from lowgear.report.payload import Shown
-from lowgear.report.runs import Run, read_run
-from lowgear.report.stage import open_stage
+from lowgear.report import curves, frontier, page, profiles, scatter, sweeps, tables, timeline
+from lowgear.report.figure import Figure
+from lowgear.report.matplotlib_figure import save
+from lowgear.report.page import RunSection
+from lowgear.report.paper import published_figures
+from lowgear.report.playback import FRAMES_AT_MOST, Playback, play_back, video
+from lowgear.report.runs import RunData, read_run
+from lowgear.report.scatter import ControllerEpisodes
+from lowgear.report.selection import Selected, select
+from lowgear.report.simulator import open_simulator
 
 FRAMES = 900  # of all episodes of the page together, which keeps it under 10 MB
 SETTINGS = {1: 7, 4: 2}  # of each run's dial, for so many runs at most; beyond, one and no baselines
 FRAMES_AT_LEAST = 10  # of an episode
 NO_VIDEO = "Frames were not wanted (--no-video)."
 
+Progress = Callable[[str], None]
+
 
 @dataclass(frozen=True)
-class Wish:
+class ReportOptions:
     """What a person asked for."""
 
     episodes: int  # dots of each controller in return against cost; 0: none
@@ -38,115 +42,111 @@ class Wish:
     setting: float | None  # of the dial: the episode shown first
 
 
-Say = Callable[[str], None]
-
-
-def assemble(paths: Sequence[Path], out: Path | None, wish: Wish, say: Say) -> tuple[list[Path], list[str]]:
+def assemble(
+    paths: Sequence[Path], out: Path | None, options: ReportOptions, progress: Progress
+) -> tuple[list[Path], list[str]]:
     """Write the whole report of the runs at `paths`; returns the page with what lies beside it, and what is missing."""
     runs = [read_run(path) for path in paths]
     folder = out or (paths[0] / "report" if len(runs) == 1 else Path("report"))
     _make(folder)
-    shown, written = [], []
+    sections, written = [], []
     for run, name in zip(runs, _names(runs), strict=True):
-        one = show(run, wish, len(runs), say)
-        written += _draw(one, _make(folder / "figures" / name), say)
-        written += _film(one, folder / (f"episode-{name}.webp" if name else "episode.webp"))
-        shown.append(one)
-    say("tables")
-    written += _tables(shown, folder)
-    found = profiles.profiles(runs)
-    periods = sweeps.against_period(runs)
-    if found:
-        written += profiles.draw(found, _make(folder / "figures"))
-    for sweep in periods:
-        written += sweeps.draw_periods(sweep, _make(folder / "figures"))
-    say("page")
-    index = folder / "index.html"
-    write_whole(index, page.write(shown, found, periods).encode())
-    missing = [f"{one.run.path}: {text}" for one in shown for text in (*one.run.notices, *one.notices)]
-    return [index, *written], missing
+        section = make_section(run, options, len(runs), progress)
+        progress(f"{run.name}: figures")
+        written += _save(section.figures.values(), folder / "figures" / name)
+        for playback in [playback for selected, playback in section.playbacks if selected.first]:
+            written += _write(folder, {f"episode-{name}.webp" if name else "episode.webp": video(playback)})
+        sections.append(section)
+    progress("tables")
+    written += _write(folder, _tables(sections))
+    profile = profiles.describe(runs)
+    periods = [sweeps.describe_periods(sweep) for sweep in sweeps.against_period(runs)]
+    together = [profile, *periods] if profile else periods
+    written += _save(together, folder / "figures")
+    progress("page")
+    index = _write(folder, {"index.html": page.write(sections, together).encode()})
+    missing = [f"{section.run.path}: {text}" for section in sections for text in section.notices]
+    return [*index, *written], missing
 
 
-def show(run: Run, wish: Wish, runs: int, say: Say) -> Shown:
-    """Play what a run's section shows."""
+def make_section(run: RunData, options: ReportOptions, runs: int, progress: Progress) -> RunSection:
+    """Play what a run's section shows, and describe its figures."""
     settings = next((count for most, count in SETTINGS.items() if runs <= most), 1)
-    roles = cast(run, wish.setting, settings)
+    selected = select(run, options.setting, settings)
     if runs > max(SETTINGS):
-        roles = [role for role in roles if role.star]
-    frames = min(FRAMES_AT_MOST, FRAMES // max(1, runs * len(roles)))
-    episodes, notices = _play(run, roles, wish, frames, say)
-    dots: list[Cloud] = []
-    if episodes and wish.episodes:
-        say(f"{run.name}: {wish.episodes} episodes of each controller")
+        selected = [one for one in selected if one.main]
+    frames = min(FRAMES_AT_MOST, FRAMES // max(1, runs * len(selected)))
+    playbacks, notices = _play(run, selected, options, max(frames, FRAMES_AT_LEAST), progress)
+    episodes: list[ControllerEpisodes] = []
+    if playbacks and options.episodes:
+        progress(f"{run.name}: {options.episodes} episodes of each controller")
         try:
-            dots = clouds.play(run, clouds.chosen(run, roles), wish.episodes)
+            episodes = scatter.play_episodes(run, scatter.for_scatter(run, selected), options.episodes)
         except LowgearError as error:
             notices.append(f"No dots of single episodes: {error}")
-    return Shown(run, tuple(episodes), tuple(dots), clouds.scale_of(run, dots), learning.curves(run), tuple(notices))
+    figures = _figures(run, playbacks, episodes)
+    return RunSection(run, tuple(playbacks), tuple(episodes), figures, (*run.notices, *notices))
 
 
 def _play(
-    run: Run, roles: Sequence[Role], wish: Wish, frames: int, say: Say
-) -> tuple[list[tuple[Role, Episode]], list[str]]:
-    """One episode of each role, with pictures where they can be had, and what stood in the way."""
-    if not roles:
+    run: RunData, selected: Sequence[Selected], options: ReportOptions, frames: int, progress: Progress
+) -> tuple[list[tuple[Selected, Playback]], list[str]]:
+    """One episode of each, with frames where they can be had, and what stood in the way."""
+    if not selected:
         return [], []
-    say(f"{run.name}: opening the stage")
+    progress(f"{run.name}: opening the simulator")
     try:
-        stage = open_stage(roles[0].policy.header, run.config.recipe.end_on_success, wish.video)
-        with contextlib.closing(stage):
+        simulator = open_simulator(selected[0].policy.header, run.config.recipe.end_on_success, options.video)
+        with contextlib.closing(simulator):
             found = []
-            for role in roles:
-                say(f"{run.name}: an episode of {role.label}")
-                found.append((role, record(role.policy, stage, run.master, frames=max(frames, FRAMES_AT_LEAST))))
+            for one in selected:
+                progress(f"{run.name}: an episode of {one.label}")
+                found.append((one, play_back(one.policy, simulator, run.config.master, frames=frames)))
     except LowgearError as error:
         return [], [f"No episode could be played: {error}"]
-    if not wish.video:
+    if not options.video:
         return found, [NO_VIDEO]
-    return found, [f"No pictures of the episode: {stage.why_blind}."] if stage.why_blind else []
+    return found, [f"No pictures of the episode: {simulator.render_error}."] if simulator.render_error else []
 
 
-def _draw(one: Shown, figures: Path, say: Say) -> list[Path]:
+def _figures(
+    run: RunData, playbacks: Sequence[tuple[Selected, Playback]], episodes: Sequence[ControllerEpisodes]
+) -> dict[str, Figure]:
     """Every figure that the run has the numbers for."""
-    run, written = one.run, []
-    say(f"{run.name}: figures")
-    if one.first is not None:
-        written += timeline.draw(one.first, figures)
-    if one.clouds:
-        written += scatter.draw(run.task.name, one.clouds, one.scale, figures)
-    if run.evaluation and run.evaluation["agents"]:
-        written += frontier.draw(run.evaluation, figures)
-    along = sweeps.against_coefficient(run)
-    if along:
-        written += sweeps.draw_coefficients(run, along, figures)
-    if any(len(curve.steps) > 1 for curve in one.curves.curves):
-        written += curves.draw(run, one.curves, figures)
-    return written
+    found = [timeline.describe(playback) for one, playback in playbacks if one.first]
+    if episodes:
+        found.append(scatter.describe(run, episodes))
+    if run.evaluation.scores:
+        found.append(frontier.describe(run.evaluation, published_figures(run.task, "asymmetric")))
+    found += [figure for figure in (sweeps.describe_coefficients(run), curves.describe(run)) if figure is not None]
+    return {figure.name: figure for figure in found}
 
 
-def _film(one: Shown, path: Path) -> list[Path]:
-    data = video(one.first) if one.first is not None else None
-    if data is None:
-        return []
-    write_whole(path, data)
-    return [path]
+def _save(figures: Iterable[Figure], folder: Path) -> list[Path]:
+    return [path for figure in figures for path in save(figure, _make(folder))]
 
 
-def _tables(shown: Sequence[Shown], folder: Path) -> list[Path]:
-    runs = [one.run for one in shown]
-    texts = {"summary.md": "\n".join(summary.markdown(run) for run in runs if run.settings)}
-    texts["settings.csv"] = summary.sheet([run for run in runs if run.settings]) if texts["summary.md"] else ""
-    dots = [(one.run, cloud) for one in shown for cloud in one.clouds]
-    texts["episodes.csv"] = clouds.sheet(dots) if dots else ""
+def _tables(sections: Sequence[RunSection]) -> dict[str, bytes | None]:
+    runs = [section.run for section in sections if section.run.settings]
+    played = [(section.run, one) for section in sections for one in section.episodes]
+    return {
+        "summary.md": "\n".join(map(tables.markdown, runs)).encode() if runs else None,
+        "settings.csv": tables.settings_csv(runs).encode() if runs else None,
+        "episodes.csv": scatter.episodes_csv(played).encode() if played else None,
+    }
+
+
+def _write(folder: Path, files: dict[str, bytes | None]) -> list[Path]:
+    """Those that there is something for."""
     written = []
-    for name, text in texts.items():
-        if text:
-            write_whole(folder / name, text.encode())
+    for name, data in files.items():
+        if data is not None:
+            write_whole(folder / name, data)
             written.append(folder / name)
     return written
 
 
-def _names(runs: Sequence[Run]) -> list[str]:
+def _names(runs: Sequence[RunData]) -> list[str]:
     """A folder for each run's figures: none of its own for a single run; runs of the same name are numbered."""
     if len(runs) == 1:
         return [""]

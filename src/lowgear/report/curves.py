@@ -1,58 +1,88 @@
-"""The picture of learning curves with bootstrap bands."""
+"""Learning curves: from metrics.jsonl to the middle of each variant's seeds with its bootstrap interval."""
 
-from pathlib import Path
+import math
+from collections import defaultdict
+from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, PercentFormatter
+from lowgear.evaluation.statistics import bootstrap, interquartile_mean
+from lowgear.report.figure import Axis, Chart, Figure, Series, heights, score_axis
+from lowgear.report.runs import MetricsLine, RunData
+from lowgear.report.style import variant_rank, variant_style
+from lowgear.report.text import count
 
-from lowgear.report.learning import Curve, Curves
-from lowgear.report.looks import look_of
-from lowgear.report.pictures import explain, keep, name_figure, new_figure
-from lowgear.report.runs import Run
+SAMPLES = 500
+POINTS_AT_MOST = 60
+MARKED = 12  # points of a curve that are few enough to be marked
+LINES = ("solid", "dashed", "dotted", "dashdot")  # of a variant's coefficients, in turn
 
-SIZE = (6.5, 3.8)  # inches
-BAND, FEW = 0.16, 4  # opacity of a band, for so many curves at most
-STROKES = ("-", "--", ":", "-.")  # of a variant's coefficients, in turn
-
-
-def draw(run: Run, found: Curves, directory: Path) -> list[Path]:
-    """Draw the run's curves into `directory` as curves.svg and curves.png."""
-    return keep(lambda: _figure(run, found), directory, "curves")
+Scores = dict[int, dict[int, float]]  # by step and agent
 
 
-def _figure(run: Run, found: Curves) -> Figure:
-    figure = new_figure(*SIZE)
-    axes = figure.add_subplot()
-    for curve, stroke in zip(found.curves, strokes(found), strict=True):
-        _draw(axes, curve, stroke, BAND if len(found.curves) <= FEW else BAND / 2)
-    axes.set(xlabel="environment steps of each agent", ylabel=found.score)
-    axes.set_xlim(left=0)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda steps, _: f"{steps / 1000:,.0f}k" if steps else "0"))
-    if found.score == "success rate":
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.spines["top"].set_visible(False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, frameon=False)
-    seeds = {curve.seeds for curve in found.curves}
-    shown = f"{max(seeds)} seed{'s' * (max(seeds) > 1)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)} seeds"
-    name_figure(figure, run.task.name, f"{run.config.recipe.name} recipe, {shown}")
-    bands = " Bands: 95% bootstrap intervals of it." if max(seeds) > 1 else ""
-    explain(figure, f"Interquartile mean over seeds, from {found.source}.{bands}")
-    return figure
+def describe(run: RunData) -> Figure | None:
+    """From the evaluations while training; from the training episodes where fewer than two were made.
+
+    A curve is a variant, or one coefficient of it where agents of several train side by side. None without any.
+    """
+    rate, total, source = "success_rate", "return_mean", "evaluations while training"
+    lines = [line for line in run.metrics if line["kind"] == "evaluation"]
+    if len({line["steps"] for line in lines}) < 2:
+        rate, total, source = "success", "return", "training episodes, with exploration"
+        lines = [line for line in run.metrics if line["kind"] == "train"]
+    key = rate if any(line.get(rate) is not None for line in lines) else total
+    groups = _group(lines, key)
+    series = [_curve(groups, *group) for group in sorted(groups, key=lambda group: (variant_rank(group[0]), group))]
+    drawn = tuple(one for one in series if len(one.x) > 1)
+    if not drawn:
+        return None
+    seeds = [_seeds(scores) for scores in groups.values()]
+    fewest, most = min(seeds), max(seeds)
+    steps = Axis("environment steps of each agent", 0, max(s.x[-1] for s in drawn), format="steps", name="{} steps")
+    said = count(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
+    bands = " Bands: 95% bootstrap intervals of it." if most > 1 else ""
+    return Figure(
+        name="curves",
+        heading=run.task.name,
+        facts=f"{run.config.recipe.name} recipe, {said}",
+        note=f"Interquartile mean over seeds, from {source}.{bands}",
+        charts=(Chart(steps, score_axis("success rate" if key == rate else "return", heights(drawn)), drawn),),
+        size=(6.5, 3.8),
+        title="Learning curves",
+    )
 
 
-def strokes(found: Curves) -> list[str]:
-    """A line style for each curve: coefficients of one variant share its colour."""
-    counts: dict[str, int] = {}
-    chosen = []
-    for curve in found.curves:
-        number = counts[curve.variant] = counts.get(curve.variant, -1) + 1
-        chosen.append(STROKES[number % len(STROKES)])
-    return chosen
+def _group(lines: Sequence[MetricsLine], key: str) -> dict[tuple[str, float], Scores]:
+    """Finite scores by variant and coefficient."""
+    groups: defaultdict[tuple[str, float], Scores] = defaultdict(lambda: defaultdict(dict))
+    for line in lines:
+        value, coefficient = line.get(key), line.get("cost_coefficient")
+        if isinstance(value, int | float) and math.isfinite(value):
+            known = float(coefficient) if isinstance(coefficient, int | float) else 0.0
+            groups[line["variant"], known][line["steps"]][line["agent"]] = float(value)
+    return groups
 
 
-def _draw(axes: Axes, curve: Curve, stroke: str, band: float) -> None:
-    colour = look_of(curve.variant).colour
-    if curve.seeds > 1:
-        axes.fill_between(curve.steps, curve.low, curve.high, color=colour, alpha=band, lw=0)
-    axes.plot(curve.steps, curve.middle, stroke, color=colour, lw=1.6, label=curve.label)
+def _seeds(scores: Scores) -> int:
+    return max(map(len, scores.values()))
+
+
+def _curve(groups: dict[tuple[str, float], Scores], variant: str, coefficient: float) -> Series:
+    scores = groups[variant, coefficient]
+    siblings = sorted(other for name, other in groups if name == variant)
+    # A step that only some seeds have reached would bend the curve towards them.
+    steps = _thinned([step for step in sorted(scores) if len(scores[step]) == _seeds(scores)])
+    at = [list(scores[step].values()) for step in steps]
+    bands = [bootstrap(values, samples=SAMPLES) for values in at] if _seeds(scores) > 1 else []
+    return Series(
+        tuple(map(float, steps)),
+        tuple(map(interquartile_mean, at)),
+        variant_style(variant)._replace(marker="o" if len(steps) <= MARKED else "", size=4.0),
+        label=variant if len(siblings) == 1 else f"{variant} λ {coefficient:.3g}",
+        line=LINES[siblings.index(coefficient) % len(LINES)],
+        interval=(tuple(low for low, _ in bands), tuple(high for _, high in bands)) if bands else None,
+    )
+
+
+def _thinned(steps: Sequence[int]) -> list[int]:
+    """Not more than can be told apart, the last among them."""
+    stride = max(1, -(-len(steps) // POINTS_AT_MOST))
+    return list(steps[::-1][::stride][::-1])

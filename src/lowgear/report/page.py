@@ -9,39 +9,60 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
 from string import Template
+from typing import Any
+
+import numpy as np
 
 from lowgear import __version__
-from lowgear.report.payload import Json, Shown, clean, profile_payload, run_payload, sweep_payload
-from lowgear.report.profiles import Profile
-from lowgear.report.sweeps import Sweep
+from lowgear.report import tables, timeline
+from lowgear.report.figure import Figure, to_json
+from lowgear.report.playback import Playback, frame_sheet
+from lowgear.report.runs import RunData
+from lowgear.report.scatter import ControllerEpisodes
+from lowgear.report.selection import Selected
+from lowgear.report.style import gear_name, gear_style, pays
+from lowgear.report.text import number, percent, short, steps
 
-SCRIPTS = (
-    "dom.js",
-    "chart.js",
-    "frontier.js",
-    "charts.js",
-    "scatter.js",
-    "tables.js",
-    "tracks.js",
-    "player.js",
-    "page.js",
-)
+Json = dict[str, Any]
+SCRIPTS = ("dom.js", "chart.js", "tracks.js", "player.js", "page.js")
+# What stands in the place of a figure that a run has no numbers for.
+NO_FIGURE = {
+    "frontier": ("Return against cost: the frontier", "Nothing to draw: the run has no finite evaluation."),
+    "curves": ("Learning curves", "No learning curves: metrics.jsonl has fewer than two points."),
+    "scatter": (
+        "Return against cost, episode by episode",
+        "No episodes were played for this picture: the run has no policies, or --episodes was 0.",
+    ),
+}
 
 
-def write(shown: Sequence[Shown], profiles: Sequence[Profile], periods: Sequence[Sweep]) -> str:
-    """The whole page."""
-    tasks = list(dict.fromkeys(one.run.task.name for one in shown))
-    heading = tasks[0] if len(tasks) == 1 else f"{len(shown)} runs, {len(tasks)} tasks"
+@dataclass(frozen=True)
+class RunSection:
+    """A run with everything that was played for it, and its figures."""
+
+    run: RunData
+    playbacks: tuple[tuple[Selected, Playback], ...]
+    episodes: tuple[ControllerEpisodes, ...]
+    figures: dict[str, Figure]  # by name
+    notices: tuple[str, ...]  # the run's own among them
+
+
+def write(sections: Sequence[RunSection], together: Sequence[Figure]) -> str:
+    """The whole page; `together` are the figures of all runs."""
+    runs = [section.run for section in sections]
+    tasks = list(dict.fromkeys(run.task.name for run in runs))
+    heading = tasks[0] if len(tasks) == 1 else f"{len(runs)} runs, {len(tasks)} tasks"
     script = '"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS)
     style = _asset("page.css")
     data: Json = {
-        "runs": [_run(one) for one in shown],
-        "profiles": profile_payload(profiles),
-        "periods": sweep_payload(periods),
+        "runs": [_section(section) for section in sections],
+        "comparison": {"table": tables.comparison(runs), "figures": [_panel(figure) for figure in together]},
     }
     return Template(_asset("page.html")).substitute(
         TITLE=html.escape(f"{', '.join(tasks)} – Lowgear report"),
@@ -58,14 +79,97 @@ def write(shown: Sequence[Shown], profiles: Sequence[Profile], periods: Sequence
 
 def embed(data: Json) -> str:
     """JSON that can stand inside a script element whatever its strings hold."""
-    text = json.dumps(clean(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
 
 
-def _run(one: Shown) -> Json:
-    return run_payload(one) | {"notices": [*one.run.notices, *one.notices], "paper_steps": one.run.task.steps}
+def _finite(value: Any) -> Any:
+    """With null for what JSON has no number for, so that a browser can read it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _section(section: RunSection) -> Json:
+    """Everything of one run."""
+    run, figures = section.run, section.figures
+    units = " and ".join(map(str, run.config.gears))
+    panels = {name: {"title": title, "none": none} for name, (title, none) in NO_FIGURE.items()}
+    return {
+        "name": run.name,
+        "task": run.task.name,
+        "facts": f"{run.config.recipe.name} recipe, {steps(run.evaluation.steps)} steps, gears of {units} units, from ",
+        "notices": list(section.notices),
+        "tiles": tables.tiles(run),
+        "summary": tables.summary(run),
+        "figures": panels | {name: _panel(figure) for name, figure in figures.items() if _shown(figure)},
+        "cards": {setting.key: tables.card(run, setting) for setting in run.settings},
+        "plays": [_play(run, *play) for play in section.playbacks],
+        "config": {key: value for key, value in run.raw.items() if key != "provenance"},
+        "provenance": run.raw.get("provenance"),
+    }
+
+
+def _shown(figure: Figure) -> bool:
+    """Whether it has a panel of its own, and anything in it."""
+    return bool(figure.title) and any(chart.series for chart in figure.charts)
+
+
+def _panel(figure: Figure) -> Json:
+    """A figure with its words."""
+    return {"title": figure.title, "hint": f"{figure.hint} {figure.note}".strip(), "charts": to_json(figure.charts)}
+
+
+def _play(run: RunData, selected: Selected, playback: Playback) -> Json:
+    """One episode, with all that the player needs to follow it."""
+    episode = playback.episode
+    header, gears = episode.policy.header, len(playback.actions)
+    saved = percent(header.cost.reduction(episode.flops_per_step))
+    flops = np.cumsum(np.array(header.cost.gears)[episode.gear] + header.cost.pick * episode.asked)
+    facts = [
+        f"Played in {playback.simulator}: return {number(episode.total, 1)}, {saved} of FLOPs saved, "
+        f"seed {header.seed} (agent {selected.agent}).",
+        "" if episode.ended else "Recorded until the limit of steps; the episode went on.",
+        timeline.actions_left_out(playback),
+    ]
+    at = f"λ {short(selected.coefficient)}"
+    return {
+        "label": selected.label,
+        "choice": at if selected.main and header.forced_gear is None else selected.label,
+        "first": selected.first,
+        "variant": header.variant,
+        "coefficient": selected.coefficient,
+        "key": _setting_key(run, selected),
+        "simulator": playback.simulator,
+        "caption": " ".join(filter(None, facts)),
+        "gears": [{"name": gear_name(g, gears), "colour": gear_style(g, gears).colour} for g in range(gears)],
+        "gear": episode.gear.tolist(),
+        "reward": _short(episode.reward),
+        "total": _short(np.cumsum(episode.reward, dtype=np.float64)),
+        "saved": _short(1 - flops / (header.cost.gears[-1] * np.arange(1, episode.steps + 1))),
+        "tracks": to_json(timeline.tracks(playback, timeline.legend(playback))),
+        "every": playback.every,
+        "frames": frame_sheet(playback),
+    }
+
+
+def _short(values: Iterable[float]) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]
+
+
+def _setting_key(run: RunData, selected: Selected) -> str | None:
+    """The evaluated setting that an episode was played at."""
+    for setting in run.settings:
+        same = math.isclose(setting.coefficient, selected.coefficient, rel_tol=1e-6) or not pays(setting.variant)
+        if setting.variant == selected.policy.header.variant and same:
+            return setting.key
+    return None
 
 
 def _asset(name: str) -> str:

@@ -1,11 +1,10 @@
 """A run directory as the report reads it: whatever is there is shown, whatever is missing or damaged is said.
 
-Comes in: a path. Goes out: a `Run`, whose notices are sentences for the person who reads the page.
+Comes in: a path. Goes out: a `RunData`, whose notices are sentences for the person who reads the page.
 """
 
 import json
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,23 +14,22 @@ from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import Task, find
 from lowgear.policy.file import Policy, load
-from lowgear.report.settings import Setting, group
+from lowgear.report.settings import Evaluation, Setting, aggregate
 
-Line = dict[str, Any]
-LINE = {"kind": str, "steps": int, "agent": int, "variant": str}
+MetricsLine = dict[str, Any]
+METRICS_FIELDS = {"kind": str, "steps": int, "agent": int, "variant": str}
 NUMBERS = ("agent", "seed", "cost_coefficient", "return_mean", "large_share", "flops_per_step", "flops_reduction")
 
 
 @dataclass(frozen=True)
-class Run:
+class RunData:
     """What one directory holds."""
 
     path: Path
     config: RunConfig
     raw: dict[str, Any]  # config.json as it is written
-    metrics: tuple[Line, ...]
-    evaluation: dict[str, Any] | None
-    settings: tuple[Setting, ...]  # of the evaluation
+    metrics: tuple[MetricsLine, ...]
+    evaluation: Evaluation  # without settings where there is none
     policies: dict[int, Policy]  # the last of each agent
     notices: tuple[str, ...]
 
@@ -47,12 +45,12 @@ class Run:
         return task if task.gears == self.config.gears else replace(task, published=None)
 
     @property
-    def master(self) -> str:
-        """How the master picks when the run is evaluated."""
-        return "boltzmann" if self.config.boltzmann else "greedy"
+    def settings(self) -> tuple[Setting, ...]:
+        """Of the evaluation."""
+        return self.evaluation.settings
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> RunData:
     """Everything in `path`; what is no run at all is an error."""
     if not path.is_dir():
         raise LowgearError(f"{path}: no such directory; `lowgear report` wants run directories, for example runs/NAME")
@@ -60,36 +58,22 @@ def read_run(path: Path) -> Run:
     config = directory.read_config()
     notices: list[str] = []
     theirs = find(config.task).gears
-    if theirs not in (None, config.gears):
-        notices.append(
-            f"The gears are {_widths(config.gears)}, not the paper's {_widths(theirs)}: its figures are left out."
-        )
+    if theirs is not None and theirs != config.gears:
+        ours, published = (", ".join(map(str, gears)) for gears in (config.gears, theirs))
+        notices.append(f"The gears are {ours}, not the paper's {published}: its figures are left out.")
     metrics = _metrics(directory.metrics, notices)
-    evaluation = _evaluation(directory, notices)
+    evaluation = aggregate(_evaluation(directory, config, notices))
     policies = _policies(directory, config, notices)
-    settings, left_out = group(evaluation) if evaluation else ([], 0)
-    if left_out:
+    if evaluation.left_out:
         notices.append(
-            f"{left_out} of {len(evaluation['agents']) if evaluation else 0} scores are not finite numbers; they are "
-            "left out of every mean and picture."
+            f"{len(evaluation.left_out)} of {evaluation.scores} scores are not finite numbers; they are left out of "
+            "every mean and picture."
         )
-    return Run(
-        path,
-        config,
-        json.loads(directory.config.read_text(encoding="utf-8")),
-        tuple(metrics),
-        evaluation,
-        tuple(settings),
-        policies,
-        tuple(notices),
-    )
+    raw = json.loads(directory.config.read_text(encoding="utf-8"))
+    return RunData(path, config, raw, tuple(metrics), evaluation, policies, tuple(notices))
 
 
-def _widths(gears: Iterable[int] | None) -> str:
-    return ", ".join(str(units) for units in gears or ())
-
-
-def _metrics(path: Path, notices: list[str]) -> list[Line]:
+def _metrics(path: Path, notices: list[str]) -> list[MetricsLine]:
     """The lines that can be read: a run that is being written, or was killed, ends in half a line."""
     if not path.is_file():
         notices.append("No metrics.jsonl, so there are no learning curves.")
@@ -98,7 +82,7 @@ def _metrics(path: Path, notices: list[str]) -> list[Line]:
     for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             line = json.loads(text)
-            if not all(isinstance(line[key], kind) for key, kind in LINE.items()):
+            if not all(isinstance(line[key], kind) for key, kind in METRICS_FIELDS.items()):
                 raise ValueError(text)
             found.append(line)
         except (KeyError, TypeError, ValueError):
@@ -109,26 +93,23 @@ def _metrics(path: Path, notices: list[str]) -> list[Line]:
     return found
 
 
-def _evaluation(directory: RunDirectory, notices: list[str]) -> dict[str, Any] | None:
+def _evaluation(directory: RunDirectory, config: RunConfig, notices: list[str]) -> dict[str, Any]:
+    """What `lowgear evaluate` has written, as far as it is whole; without agents where it is not."""
+    nothing = {"task": config.task, "recipe": config.recipe.name, "steps": config.steps, "episodes": 1, "agents": []}
     remedy = f"`lowgear evaluate {directory.path} --frontier 7` makes it"
     if not directory.evaluation.is_file():
         notices.append(f"Not evaluated: there is no evaluation.json, so no table and no frontier; {remedy}.")
-        return None
+        return nothing
     try:
         found: dict[str, Any] = json.loads(directory.evaluation.read_text(encoding="utf-8"))
         rows = [row for row in found["agents"] if _whole(row)]
         if len(rows) < len(found["agents"]):
             notices.append(f"{len(found['agents']) - len(rows)} rows of evaluation.json are damaged; {remedy} anew.")
-        return {
-            "task": str(found["task"]),
-            "recipe": str(found["recipe"]),
-            "steps": int(found["steps"]),
-            "episodes": max(1, int(found["episodes"])),
-            "agents": rows,
-        }
+        facts = {"task": str(found["task"]), "recipe": str(found["recipe"]), "steps": int(found["steps"])}
+        return facts | {"episodes": max(1, int(found["episodes"])), "agents": rows}
     except (KeyError, TypeError, ValueError) as error:
         notices.append(f"evaluation.json is damaged ({error!r}), so no table and no frontier; {remedy} anew.")
-        return None
+        return nothing
 
 
 def _whole(row: Any) -> bool:

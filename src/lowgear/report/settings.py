@@ -1,19 +1,34 @@
-"""What the seeds of a run say together at each setting: a variant at one cost coefficient.
+"""An evaluation as the report shows it: what each agent scored, and what the seeds of a setting say together.
 
-Comes in: evaluation.json. Goes out: one `Setting` for each, and those that a summary names.
+Comes in: the object that `lowgear evaluate --json` prints. Goes out: an `Evaluation`, each of whose settings is a
+variant at one cost coefficient, and the settings that a summary names.
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from lowgear.evaluation.evaluate import NORMAL_95
 from lowgear.evaluation.statistics import Spread, bootstrap, spread
-from lowgear.report.looks import place
+from lowgear.report.style import variant_rank
 
 KEEP = 0.95  # of the best return: what "cheapest" must keep
+
+
+@dataclass(frozen=True)
+class AgentScore:
+    """What one agent scored and cost at one coefficient."""
+
+    agent: int
+    coefficient: float
+    score: float  # return, or success rate where the task reports it
+    low: float  # of the score's 95% interval over episodes
+    high: float
+    flops: float  # per step
+    flops_ci95: float  # half width
 
 
 @dataclass(frozen=True)
@@ -23,33 +38,86 @@ class Setting:
     variant: str
     coefficient: float
     dial: bool  # its agents were evaluated at several coefficients
-    score: Spread  # return, or success rate where the task reports it
+    score: Spread
     mean_low: float  # of the mean's 95% bootstrap interval over seeds
     mean_high: float
     large_share: float
     flops: float  # per step
     saved: float  # fraction of the large gear's FLOPs
     period: float | None  # mean steps between picks; None where the master is never asked
-    agents: tuple[int, ...]
+    agents: tuple[AgentScore, ...]
+
+    @property
+    def label(self) -> str:
+        """Its variant in a legend."""
+        return f"{self.variant} (dial)" if self.dial else self.variant
+
+    @property
+    def key(self) -> str:
+        """What tells it from the others of its run."""
+        return f"{self.variant} {self.coefficient} {self.dial}"
 
 
-def group(evaluation: dict[str, Any]) -> tuple[list[Setting], int]:
-    """Every setting, cheapest coefficient first within a variant, and how many scores were not finite."""
-    rows = evaluation["agents"]
-    counts: defaultdict[int, int] = defaultdict(int)
-    for row in rows:
-        counts[row["agent"]] += 1
+@dataclass(frozen=True)
+class Evaluation:
+    """One run, evaluated."""
+
+    task: str
+    recipe: str
+    steps: int
+    episodes: int  # of each agent at each setting
+    kind: str  # of the scores: "return" or "success rate"
+    seeds: int
+    scores: int  # those left out among them
+    settings: tuple[Setting, ...]  # lowest coefficient first within a variant
+    left_out: tuple[int, ...]  # the agent of each score that is not finite
+    large_flops: float | None  # of the large gear
+
+    def lines(self) -> list[list[Setting]]:
+        """The settings that belong together: of one variant, dial agents apart from the others."""
+        groups: defaultdict[str, list[Setting]] = defaultdict(list)
+        for setting in self.settings:
+            groups[setting.label].append(setting)
+        return list(groups.values())
+
+
+def aggregate(report: dict[str, Any]) -> Evaluation:
+    """The evaluation of `report`; scores that are not finite are left out."""
+    rows = report["agents"]
+    counts = Counter(row["agent"] for row in rows)
     groups: defaultdict[tuple[str, bool, float], list[dict[str, Any]]] = defaultdict(list)
-    left_out = 0
+    left_out = []
     for row in rows:
         numbers = score_of(row), row["flops_per_step"], row["flops_reduction"], row["large_share"]
-        if not all(math.isfinite(number) for number in numbers) or row["flops_per_step"] <= 0:
-            left_out += 1
-            continue
-        key = row["variant"], counts[row["agent"]] > 1, float(f"{row['cost_coefficient']:.9g}")
-        groups[key].append(row)
-    ordered = sorted(groups, key=lambda key: (place(key[0]), key))
-    return [_setting(key, groups[key]) for key in ordered], left_out
+        if all(math.isfinite(number) for number in numbers) and row["flops_per_step"] > 0:
+            key = row["variant"], counts[row["agent"]] > 1, float(f"{row['cost_coefficient']:.9g}")
+            groups[key].append(row)
+        else:
+            left_out.append(row["agent"])
+    return Evaluation(
+        task=report["task"],
+        recipe=report["recipe"],
+        steps=report["steps"],
+        episodes=report["episodes"],
+        kind="return" if all(row["success_rate"] is None for row in rows) else "success rate",
+        seeds=len({row["seed"] for row in rows}),
+        scores=len(rows),
+        settings=tuple(
+            _setting(key, groups[key], report["episodes"])
+            for key in sorted(groups, key=lambda key: (variant_rank(key[0]), key))
+        ),
+        left_out=tuple(left_out),
+        large_flops=_large_flops(rows),
+    )
+
+
+def agent_lines(settings: Iterable[Setting]) -> list[list[AgentScore]]:
+    """The scores of each agent along the settings of a dial."""
+    lines: defaultdict[int, list[AgentScore]] = defaultdict(list)
+    for setting in settings:
+        for score in setting.agents:
+            lines[score.agent].append(score)
+    return list(lines.values())
 
 
 def score_of(row: dict[str, Any]) -> float:
@@ -83,13 +151,21 @@ def named(settings: Sequence[Setting]) -> list[tuple[str, Setting]]:
     return found
 
 
+def wilson(rate: float, episodes: int) -> tuple[float, float]:
+    """The 95% interval of a success rate (Wilson, 1927), which has a width at 0 and 1 too."""
+    z2 = NORMAL_95**2
+    middle = (rate + z2 / (2 * episodes)) / (1 + z2 / episodes)
+    half = NORMAL_95 * math.sqrt(rate * (1 - rate) / episodes + z2 / (4 * episodes**2)) / (1 + z2 / episodes)
+    return min(rate, middle - half), max(rate, middle + half)
+
+
 def _order(variant: str) -> tuple[int, int]:
     """Baselines first, then the method, then the rest."""
     first = {"small-only": 0, "large-only": 1, "asymmetric": 2}
-    return first.get(variant, 3), place(variant)
+    return first.get(variant, 3), variant_rank(variant)
 
 
-def _setting(key: tuple[str, bool, float], rows: list[dict[str, Any]]) -> Setting:
+def _setting(key: tuple[str, bool, float], rows: list[dict[str, Any]], episodes: int) -> Setting:
     variant, dial, coefficient = key
     scores = [score_of(row) for row in rows]
     periods = [float(row["period_mean"]) for row in rows if row["period_mean"] is not None]
@@ -103,5 +179,26 @@ def _setting(key: tuple[str, bool, float], rows: list[dict[str, Any]]) -> Settin
         fmean(float(row["flops_per_step"]) for row in rows),
         fmean(float(row["flops_reduction"]) for row in rows),
         fmean(periods) if periods else None,
-        tuple(sorted({int(row["agent"]) for row in rows})),
+        tuple(_agent_score(row, episodes) for row in sorted(rows, key=lambda row: int(row["agent"]))),
     )
+
+
+def _agent_score(row: dict[str, Any], episodes: int) -> AgentScore:
+    score, half = score_of(row), _finite(row["return_ci95"])
+    low, high = (score - half, score + half) if row["success_rate"] is None else wilson(score, episodes)
+    flops_ci95 = _finite(row.get("flops_reduction_ci95", 0.0)) * (_large_flops([row]) or 0.0)
+    about = int(row["agent"]), float(row["cost_coefficient"])
+    return AgentScore(*about, score, low, high, float(row["flops_per_step"]), flops_ci95)
+
+
+def _large_flops(rows: Iterable[dict[str, Any]]) -> float | None:
+    """FLOPs of the large gear, from any agent's FLOPs and what they save against it."""
+    for row in rows:
+        flops, share = row["flops_per_step"], 1 - row["flops_reduction"]
+        if math.isfinite(flops) and flops > 0 and share > 0:
+            return float(flops / share)
+    return None
+
+
+def _finite(value: float) -> float:
+    return float(value) if math.isfinite(value) else 0.0

@@ -1,23 +1,18 @@
-"""The pictures of score and share of the large gear against λ, within a run, and against the period, over runs."""
+"""Score and share of the large gear against λ, within a run, and against the period, over runs."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, PercentFormatter
-
-from lowgear.report.looks import PAY_NOTHING, look_of
-from lowgear.report.pictures import explain, keep, name_figure, new_figure
-from lowgear.report.runs import Run
+from lowgear.report.figure import Axis, Chart, Figure, Series, axis, score_axis
+from lowgear.report.matplotlib_figure import save
+from lowgear.report.runs import RunData
 from lowgear.report.settings import Setting, best
-from lowgear.report.summary import with_success
+from lowgear.report.style import pays, variant_style
 
 SIZE = (6.5, 3.2)  # inches
-COEFFICIENT = "cost coefficient λ, log scale"
-PERIOD = "period: steps that a pick holds"
+NOTE = "Means over seeds; the band is their 95% bootstrap interval."
 
 
 @dataclass(frozen=True)
@@ -31,92 +26,78 @@ class Sweep:
     settings: tuple[Setting, ...]
 
 
-def against_coefficient(run: Run) -> list[Sweep]:
+def against_coefficient(run: RunData) -> list[Sweep]:
     """Each variant that pays, where it was evaluated or trained at two coefficients or more."""
     found = []
-    for variant, dial in dict.fromkeys((s.variant, s.dial) for s in run.settings if s.variant not in PAY_NOTHING):
-        own = sorted(
-            (s for s in run.settings if (s.variant, s.dial) == (variant, dial) and s.coefficient > 0),
-            key=lambda s: s.coefficient,
-        )
+    for line in run.evaluation.lines():
+        own = [s for s in line if s.coefficient > 0 and pays(s.variant)]
         if len(own) > 1:
-            label = f"{variant} (dial)" if dial else variant
-            found.append(Sweep(label, variant, _score(run), tuple(s.coefficient for s in own), tuple(own)))
+            xs = tuple(s.coefficient for s in own)
+            found.append(Sweep(own[0].label, own[0].variant, run.evaluation.kind, xs, tuple(own)))
     return found
 
 
-def against_period(runs: Sequence[Run]) -> list[Sweep]:
+def against_period(runs: Sequence[RunData]) -> list[Sweep]:
     """Runs of one task whose masters have one period each, two different ones at least; the best setting of each."""
     found = []
     for task in dict.fromkeys(run.task.name for run in runs):
         points: dict[float, Setting] = {}
-        score = "return"
+        kind = "return"
         for run in runs:
             own = [s for s in run.settings if s.variant == "asymmetric"]
             if run.task.name == task and len(run.config.recipe.periods) == 1 and own:
                 points[float(run.config.recipe.periods[0])] = best(own)
-                score = _score(run)
+                kind = run.evaluation.kind
         if len(points) > 1:
             xs = tuple(sorted(points))
-            found.append(Sweep(task, "asymmetric", score, xs, tuple(points[x] for x in xs)))
+            found.append(Sweep(task, "asymmetric", kind, xs, tuple(points[x] for x in xs)))
     return found
 
 
-def draw_coefficients(run: Run, sweeps: Sequence[Sweep], directory: Path) -> list[Path]:
-    """Draw into `directory` as coefficients.svg and coefficients.png."""
-    facts = f"{run.config.recipe.name} recipe, {run.evaluation['steps'] if run.evaluation else 0:,} steps"
-    names = COEFFICIENT, _score(run)
-    return keep(lambda: _figure(run.task.name, facts, sweeps, names), directory, "coefficients")
+def describe_coefficients(run: RunData) -> Figure | None:
+    """What the cost coefficient does; None where nothing is swept."""
+    sweeps = against_coefficient(run)
+    if not sweeps:
+        return None
+    facts = f"{run.config.recipe.name} recipe, {run.evaluation.steps:,} steps"
+    title, hint = "What the cost coefficient does", "A higher λ makes the large gear dearer to the master."
+    charts = _charts(sweeps, "cost coefficient λ, log scale", "λ {}")
+    return Figure("coefficients", run.task.name, facts, NOTE, charts, SIZE, title, hint, legend=len(sweeps) > 1)
 
 
-def draw_periods(sweep: Sweep, directory: Path) -> list[Path]:
-    """Draw into `directory` as periods-TASK.svg and periods-TASK.png."""
-    return draw_sweep(sweep, PERIOD, "periods", directory)
+def describe_periods(sweep: Sweep) -> Figure:
+    """What the period does on one task."""
+    hint = "Runs whose masters have one period each, at their best coefficient."
+    figure = _describe(sweep, "period: steps that a pick holds", "periods", "")
+    return replace(figure, title=f"What the period does: {sweep.label}", hint=hint)
 
 
 def draw_sweep(sweep: Sweep, across: str, name: str, directory: Path, facts: str = "") -> list[Path]:
     """A sweep that is labelled with its task, against `across`, into `directory` as NAME-TASK.svg and NAME-TASK.png."""
-    task = re.sub(r"[^\w.-]+", "-", sweep.label)
-    return keep(lambda: _figure(sweep.label, facts, [sweep], (across, sweep.score)), directory, f"{name}-{task}")
+    return save(_describe(sweep, across, name, facts), directory)
 
 
-def _score(run: Run) -> str:
-    return "success rate" if with_success(run) else "return"
+def _describe(sweep: Sweep, across: str, name: str, facts: str) -> Figure:
+    file = re.sub(r"[^\w.-]+", "-", f"{name}-{sweep.label}")
+    return Figure(file, sweep.label, facts, NOTE, _charts([sweep], across, "period {}"), SIZE, legend=False)
 
 
-def _figure(task: str, facts: str, sweeps: Sequence[Sweep], names: tuple[str, str]) -> Figure:
-    figure = new_figure(*SIZE)
-    scores, shares = figure.subplots(1, 2)
-    across, score = names
-    for sweep in sweeps:
-        look = look_of(sweep.variant)
-        line: dict[str, Any] = {
-            "color": look.colour,
-            "marker": look.marker,
-            "ms": look.size,
-            "mec": "white",
-            "mew": 0.7,
-            "lw": 1.5,
-        }
-        if max(s.score.seeds for s in sweep.settings) > 1:
-            low, high = [s.mean_low for s in sweep.settings], [s.mean_high for s in sweep.settings]
-            scores.fill_between(sweep.x, low, high, color=look.colour, alpha=0.15, lw=0)
-        scores.plot(sweep.x, [s.score.mean for s in sweep.settings], label=sweep.label, **line)
-        shares.plot(sweep.x, [s.large_share for s in sweep.settings], **line)
-    for axes in (scores, shares):
-        axes.set_xlabel(across)
-        axes.spines["top"].set_visible(False)
-        if "log" in across:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    scores.set_ylabel(score)
-    if score == "success rate":
-        scores.yaxis.set_major_formatter(PercentFormatter(1.0))
-    shares.set_ylabel("share of steps in the large gear")
-    shares.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.3g}%"))
-    shares.set_ylim(bottom=min(0, shares.get_ylim()[0]))
-    if len(sweeps) > 1:
-        scores.legend(frameon=False, loc="best")
-    name_figure(figure, task, facts)
-    explain(figure, "Means over seeds; the band is their 95% bootstrap interval.")
-    return figure
+def _charts(sweeps: Sequence[Sweep], across: str, name: str) -> tuple[Chart, Chart]:
+    """The scores and the shares of the large gear."""
+    settings = [setting for sweep in sweeps for setting in sweep.settings]
+    x = axis(across, [x for sweep in sweeps for x in sweep.x], "log" in across, name=name)
+    heights = [value for s in settings for value in (s.mean_low, s.mean_high, s.score.mean)]
+    highest = 1.07 * max(0.05, *(s.large_share for s in settings))
+    shares = Axis("share of steps in the large gear", -0.04 * highest, highest, format="percent")
+    return (
+        Chart(x, score_axis(sweeps[0].score, heights), tuple(_series(sweep, scores=True) for sweep in sweeps)),
+        Chart(x, shares, tuple(_series(sweep, scores=False) for sweep in sweeps)),
+    )
+
+
+def _series(sweep: Sweep, scores: bool) -> Series:
+    style, settings = variant_style(sweep.variant), sweep.settings
+    heights = tuple(s.score.mean if scores else s.large_share for s in settings)
+    band = tuple(s.mean_low for s in settings), tuple(s.mean_high for s in settings)
+    several = scores and max(s.score.seeds for s in settings) > 1
+    return Series(sweep.x, heights, style, label=sweep.label, line="solid", interval=band if several else None)

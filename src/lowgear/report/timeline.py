@@ -1,148 +1,117 @@
-"""The picture of an episode: frames above, gears along the time axis, the actions of every gear below.
+"""An episode along its steps: frames above, the gears as blocks of time, the actions of every gear below.
 
-The chosen gear's actions are solid, those of the others faint, as in the paper's figures. Comes in: an `Episode`.
+The chosen gear's actions are solid, those of the others faint, as in the paper's figures. The same rows are the tracks
+of the page's player.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from PIL import Image
 
-from lowgear.report.episode import Episode
-from lowgear.report.frames import stills
-from lowgear.report.looks import gear_colour, gear_name
-from lowgear.report.pictures import GREY, explain, keep, name_figure, new_figure
+from lowgear.policy.arrays import IntArray
+from lowgear.report.figure import MARGIN, Axis, Bar, Chart, Figure, Series, Still
+from lowgear.report.playback import Playback, stills
+from lowgear.report.style import GREY, Style, gear_name, gear_style
+from lowgear.report.text import percent
 
 WIDTH = 7.2  # inches
 STILLS = 9
 LEAST, MOST = 100, 300  # steps
-ACTIONS_AT_MOST = 6  # rows of actions: more would be too flat to read
+ACTIONS_AT_MOST = 8  # rows
 GEARS_HIGH, ACTION_HIGH = 0.34, 0.62  # inches
 
 
-def draw(episode: Episode, directory: Path, name: str = "timeline") -> list[Path]:
-    """Draw the episode into `directory`."""
-    return keep(lambda: _figure(episode), directory, name)
-
-
-def window(episode: Episode) -> int:
-    """How many steps to draw: not more than can be told apart, fewer where the gear settles early."""
-    shifts = np.flatnonzero(np.diff(episode.gear))
-    settled = round(1.3 * int(shifts[-1])) if len(shifts) else episode.steps
-    return min(episode.steps, MOST, max(LEAST, settled))
-
-
-def _figure(whole: Episode) -> Figure:
+def describe(whole: Playback) -> Figure:
+    """The beginning of an episode, as much of it as can be told apart."""
     steps = window(whole)
-    episode = whole.until(steps)
-    shown = stills(episode, STILLS)
-    actions = min(episode.actions.shape[-1], ACTIONS_AT_MOST)
-    heights = [GEARS_HIGH] + [ACTION_HIGH] * actions
-    if shown:
-        frame = shown[0][1]
-        heights = [WIDTH * 0.93 / len(shown) * frame.height / frame.width, *heights]
-    figure = new_figure(WIDTH, sum(heights) + 1.25)
-    axes = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    if shown:
-        _film(axes[0], episode, shown)
-    below = axes[1:] if shown else axes
-    _gears(below[0], episode)
-    for number, row in enumerate(below[1:]):
-        _actions(row, episode, number)
-    below[-1].set_xlabel("step")
-    header = episode.policy.header
-    who = header.variant if header.forced_gear is not None else f"{header.variant}, λ {header.cost_coefficient:.3g}"
-    name_figure(figure, header.task, f"{who}, seed {header.seed}: return {whole.total:,.1f}")
-    _legend(figure, whole, below[0])
-    left = episode.actions.shape[-1] - actions
-    notes = ["Solid: the actions taken. Faint: what the other gears would have done."]
-    if left:
-        notes.append(f"{left} more actions are not drawn.")
-    if steps < whole.steps:
-        rest = whole.gear[steps:]
-        alone = (
-            f", the rest all in the {gear_name(int(rest[0]), len(whole.actions))}" if (rest == rest[0]).all() else ""
-        )
-        notes.append(f"\nThe first {steps:,} of {whole.steps:,} steps{alone}; shares are of all steps.")
-    explain(figure, " ".join(notes))
-    return figure
-
-
-def _film(axes: Axes, episode: Episode, shown: Sequence[tuple[int, Image.Image]]) -> None:
-    """Frames side by side, each above the middle of its share of the steps, edged in the colour of its gear."""
-    axes.set_axis_off()
-    gears = len(episode.actions)
-    for place, (step, frame) in enumerate(shown):
-        inset = axes.inset_axes((place / len(shown), 0, 1 / len(shown) - 0.006, 1))
-        inset.imshow(np.asarray(frame), aspect="auto")
-        inset.set(xticks=[], yticks=[])
-        for spine in inset.spines.values():
-            spine.set(visible=True, color=gear_colour(int(episode.gear[step]), gears), linewidth=2)
-        inset.text(0.04, 0.95, f"{step}", transform=inset.transAxes, va="top", fontsize=7, color="white").set_bbox(
-            {"facecolor": "black", "alpha": 0.55, "pad": 1.2, "linewidth": 0}
-        )
-
-
-def _gears(axes: Axes, episode: Episode) -> None:
-    """Which gear acted: colour, and height for those who can't tell colours; ticks where the master picked."""
-    gears = len(episode.actions)
-    edges = np.flatnonzero(np.diff(episode.gear, prepend=-1))
-    ends = np.append(edges[1:], episode.steps)
-    for start, end in zip(edges.tolist(), ends.tolist(), strict=True):
-        gear = int(episode.gear[start])
-        height = 0.45 + 0.55 * gear / (gears - 1)
-        axes.bar(start, height, end - start, align="edge", color=gear_colour(gear, gears), linewidth=0)
-    picks = np.flatnonzero(episode.picked)
-    axes.vlines(picks, -0.16, -0.02, color=GREY, lw=0.5)
-    axes.set(xlim=(0, episode.steps), ylim=(-0.18, 1.02), yticks=[], xticklabels=[])
-    axes.grid(False)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    axes.set_ylabel("gear", rotation=0, ha="right", va="center")
-
-
-def _actions(axes: Axes, episode: Episode, number: int) -> None:
-    gears, steps = len(episode.actions), np.arange(episode.steps) + 0.5
-    for gear in range(gears):
-        values, taken = episode.actions[gear, :, number], episode.gear == gear
-        colour = gear_colour(gear, gears)
-        axes.plot(steps, values, color=colour, alpha=0.3, lw=0.8, zorder=1.5)
-        axes.plot(steps, np.where(taken, values, np.nan), color=colour, lw=1.3, solid_capstyle="round")
-        alone = taken & ~np.roll(taken, 1) & ~np.roll(taken, -1)  # a lone step has no line to show
-        axes.plot(steps[alone], values[alone], ".", color=colour, ms=2.5)
-    axes.set(xlim=(0, episode.steps), ylim=(-1.12, 1.12), yticks=[-1, 0, 1])
-    axes.tick_params(labelsize=7)
-    axes.set_ylabel(f"a{number + 1}", rotation=0, ha="right", va="center")
-    axes.label_outer()
-    axes.spines["top"].set_visible(False)
-
-
-def _legend(figure: Figure, episode: Episode, axes: Axes) -> None:
-    gears, shares = len(episode.actions), episode.gear_share
-    handles: list[Patch | Line2D] = [
-        Patch(
-            color=gear_colour(gear, gears),
-            label=f"{gear_name(gear, gears)}, {shares[gear]:.1%}{' of steps' * (gears < 3)}",
-        )
-        for gear in range(gears)
-    ]
-    if episode.picked.any():
-        mark: dict[str, Any] = {"marker": "|", "ls": "none", "color": GREY, "ms": 5}
-        handles.append(Line2D([], [], label=f"picks ({int(episode.picked.sum())})", **mark))
-    axes.legend(
-        handles=handles,
-        loc="lower left",
-        bbox_to_anchor=(0, 0.94),
-        ncols=4,
-        frameon=False,
-        borderaxespad=0.2,
-        handlelength=1.2,
-        columnspacing=1.5,
+    playback = whole.until(steps)
+    gears, header = len(whole.actions), whole.episode.policy.header
+    shown = tuple(
+        Still(step, picture, gear_style(int(playback.episode.gear[step]), gears).colour)
+        for step, picture in stills(playback, STILLS)
     )
-    figure.align_ylabels()
+    charts = tracks(playback, legend(whole))
+    film = WIDTH / len(shown) * shown[0].picture.height / shown[0].picture.width if shown else 0.0
+    who = header.variant if header.forced_gear is not None else f"{header.variant}, λ {header.cost_coefficient:.3g}"
+    return Figure(
+        name="timeline",
+        heading=header.task,
+        facts=f"{who}, seed {header.seed}: return {whole.episode.total:,.1f}",
+        note=_note(whole, steps),
+        charts=charts,
+        size=(WIDTH, film + sum(chart.inches for chart in charts) + MARGIN),
+        stacked=True,
+        stills=shown,
+    )
+
+
+def window(playback: Playback) -> int:
+    """How many steps to draw: not more than can be told apart, fewer where the gear settles early."""
+    shifts = np.flatnonzero(np.diff(playback.episode.gear))
+    settled = round(1.3 * int(shifts[-1])) if len(shifts) else playback.episode.steps
+    return min(playback.episode.steps, MOST, max(LEAST, settled))
+
+
+def tracks(playback: Playback, entries: tuple[Series, ...]) -> tuple[Chart, ...]:
+    """Rows over the steps: gears, with the legend's entries, then actions."""
+    steps = Axis("step", 0, playback.episode.steps)
+    actions = min(playback.actions.shape[-1], ACTIONS_AT_MOST)
+    return _gears(playback, steps, entries), *(_action(playback, number, steps) for number in range(actions))
+
+
+def legend(playback: Playback) -> tuple[Series, ...]:
+    """The gears with their shares of all steps, and the picks."""
+    header, asked = playback.episode.policy.header, int(playback.episode.asked.sum())
+    gears = len(header.gears)
+    entries = []
+    for gear, share in enumerate(playback.gear_share):
+        label = f"{gear_name(gear, gears)}, {header.gears[gear]} units: {percent(share)} of steps"
+        entries.append(Series((), (), gear_style(gear, gears), label=label))
+    if asked:
+        entries.append(Series((), (), Style(GREY, "|"), label=f"picks ({asked})"))
+    return tuple(entries)
+
+
+def actions_left_out(playback: Playback) -> str:
+    """What is said of more actions than are drawn."""
+    left = playback.actions.shape[-1] - ACTIONS_AT_MOST
+    return f"{left} more actions are not drawn." if left > 0 else ""
+
+
+def _gears(playback: Playback, steps: Axis, entries: tuple[Series, ...]) -> Chart:
+    """Which gear acted: colour, and height for those who can't tell colours; marks where the master picked."""
+    gear, gears = playback.episode.gear, len(playback.actions)
+    bars = tuple(
+        Bar(start, end, 0.45 + 0.55 * int(gear[start]) / max(gears - 1, 1), gear_style(int(gear[start]), gears).colour)
+        for start, end in _spans(gear)
+    )
+    picks = tuple(np.flatnonzero(playback.episode.asked).tolist())
+    return Chart(steps, Axis("gear", 0, 1), entries, bars=bars, marks=picks, inches=GEARS_HIGH)
+
+
+def _action(playback: Playback, number: int, steps: Axis) -> Chart:
+    gear, gears = playback.episode.gear, len(playback.actions)
+    series = tuple(
+        Series(
+            (),
+            tuple(np.round(playback.actions[one, :, number].astype(np.float64), 2).tolist()),
+            gear_style(one, gears),
+            spans=tuple((start, end) for start, end in _spans(gear) if gear[start] == one),
+        )
+        for one in range(gears)
+    )
+    return Chart(steps, Axis(f"a{number + 1}", -1.12, 1.12, ticks=(-1, 0, 1)), series, inches=ACTION_HIGH)
+
+
+def _spans(gear: IntArray) -> list[tuple[int, int]]:
+    """Where one gear acts without a shift, [from, to)."""
+    starts = np.flatnonzero(np.diff(gear, prepend=-1)).tolist()
+    return list(zip(starts, [*starts[1:], len(gear)], strict=True))
+
+
+def _note(whole: Playback, steps: int) -> str:
+    notes = ["Solid: the actions taken. Faint: what the other gears would have done.", actions_left_out(whole)]
+    if steps < whole.episode.steps:
+        rest = whole.episode.gear[steps:]
+        alone = (rest == rest[0]).all()
+        then = f", the rest all in the {gear_name(int(rest[0]), len(whole.actions))}" if alone else ""
+        notes.append(f"\nThe first {steps:,} of {whole.episode.steps:,} steps{then}; shares are of all steps.")
+    return " ".join(filter(None, notes))

@@ -1,33 +1,23 @@
-// The rows of the player: gears along time, and below them what every gear does or would have done.
+// The rows of the player: described charts over the steps of an episode, with a cursor and a window that zooms.
 
-const trackHeight = (actions) => (actions <= 2 ? 96 : actions <= 4 ? 64 : 46);
-
-function makeTracks(play) {
-  const count = play.gear.length,
-    gears = play.gears.length;
+function makeTracks(charts) {
+  const count = charts[0].x.high;
   const cursor = el("i", { "data-step": 0 });
-  const rows = [gearTrack(play)];
-  for (let action = 0; action < play.actions[0].length; action++) rows.push(actionTrack(play, action));
-  const node = el("div", { class: "tracks", "data-gears": gears }, rows, el("div", { class: "cursor" }, cursor));
-  let start = 0,
-    span = count,
-    held = false;
-  const view = () => {
-    for (const shape of node.querySelectorAll("svg"))
-      shape.setAttribute("viewBox", `${start} 0 ${span} ${shape.dataset.high}`);
-  };
+  const plots = charts.filter((chart) => !chart.bars).length;
+  const rows = charts.map((chart) => track(chart, chart.bars ? 33 : plots <= 2 ? 96 : plots <= 4 ? 64 : 46));
+  const node = el("div", { class: "tracks" }, rows, el("div", { class: "cursor" }, cursor));
+  let [start, span, held] = [0, count, false];
   const move = (step) => {
     const wanted = Math.max(0, Math.min(count - span, Math.round(step - span / 2)));
     if (!held && wanted !== start) {
       start = wanted;
-      view();
+      for (const shape of node.querySelectorAll("svg"))
+        shape.setAttribute("viewBox", `${start} 0 ${span} ${shape.getAttribute("height")}`);
     }
     cursor.style.left = `${Math.max(0, Math.min(100, ((step + 0.5 - start) / span) * 100))}%`;
     cursor.dataset.step = step;
   };
-  const zoom = (count) => {
-    [span, start] = [count, -1];
-  };
+  const zoom = (steps) => ([span, start] = [steps, -1]);
   const drag = (go) => {
     const at = (event) => {
       const box = node.querySelector(".cursor").getBoundingClientRect();
@@ -45,72 +35,39 @@ function makeTracks(play) {
   return { node, move, drag, zoom };
 }
 
-function track(name, kind, height, count, ...shapes) {
+// One unit across is one step, so that a zoom is a change of the view alone.
+function track(chart, height) {
+  const size = { viewBox: `0 0 ${chart.x.high} ${height}`, height, preserveAspectRatio: "none", "aria-hidden": "true" };
   return el(
     "div",
-    { class: `track ${kind}` },
-    el("span", {}, name),
-    svg(
-      "svg",
-      {
-        viewBox: `0 0 ${count} ${height}`,
-        "data-high": height,
-        height,
-        preserveAspectRatio: "none",
-        "aria-hidden": "true",
-      },
-      shapes,
-    ),
+    { class: chart.bars ? "track gears" : "track" },
+    el("span", {}, chart.y.label),
+    svg("svg", size, chart.bars ? barShapes(chart) : lineShapes(chart, height)),
   );
 }
 
-function gearTrack(play) {
-  const count = play.gear.length,
-    shapes = [];
-  for (let start = 0, step = 1; step <= count; step++) {
-    if (step < count && play.gear[step] === play.gear[start]) continue;
-    const gear = play.gear[start],
-      high = 12 + (14 * gear) / (play.gears.length - 1);
-    shapes.push(
-      svg("rect", { x: start, width: step - start, y: 26 - high, height: high, fill: play.gears[gear].colour }),
-    );
-    start = step;
-  }
-  const ticks = play.picks.map((step) => `M${step} 28V33`).join("");
-  shapes.push(svg("path", { d: ticks, stroke: "var(--soft)", "stroke-width": 0.8, opacity: 0.7 }));
-  return track("gear", "gears", 33, count, shapes);
+function barShapes({ bars, marks = [] }) {
+  const ticks = marks.map((step) => `M${step} 28V33`).join("");
+  return [
+    ...bars.map(([start, end, share, colour]) =>
+      svg("rect", { x: start, width: end - start, y: 26 * (1 - share), height: 26 * share, fill: themed(colour) }),
+    ),
+    svg("path", { d: ticks, stroke: "var(--soft)", "stroke-width": 0.8, opacity: 0.7 }),
+  ];
 }
 
-function actionTrack(play, action) {
-  const count = play.gear.length,
-    shapes = [];
-  const x = (step) => step + 0.5,
-    high = trackHeight(play.actions[0].length),
-    y = (value) => ((100 - value) * (high - 4)) / 200 + 2;
-  shapes.push(svg("path", { d: `M0 ${y(0)}H${count}`, stroke: "var(--line)" }));
-  play.gears.forEach((gear, number) => {
-    const values = play.actions[number][action];
-    const whole = values.map((value, step) => `${step ? "L" : "M"}${x(step)} ${y(value).toFixed(2)}`).join("");
-    shapes.push(svg("path", { d: whole, stroke: gear.colour, opacity: 0.45, "stroke-width": 1 }));
-  });
-  play.gears.forEach((gear, number) => {
-    const values = play.actions[number][action];
-    let d = "";
-    for (let step = 0; step < count; step++) {
-      if (play.gear[step] !== number) continue;
-      const begins = step === 0 || play.gear[step - 1] !== number;
-      d += `${begins ? "M" : "L"}${x(step)} ${y(values[step]).toFixed(2)}`;
-      if (begins && play.gear[step + 1] !== number) d += "h0.01";
-    }
-    shapes.push(
-      svg("path", {
-        d,
-        stroke: gear.colour,
-        "stroke-width": 1.9,
-        "stroke-linecap": "round",
-        "stroke-linejoin": "round",
-      }),
-    );
-  });
-  return track(`a${action + 1}`, "", high, count, shapes);
+function lineShapes(chart, height) {
+  const y = scale(chart.y, height, 0);
+  const line = (series, from, to) => {
+    const points = series.y.slice(from, to).map((value, i) => `${from + i + 0.5} ${y(value).toFixed(2)}`);
+    return points.length > 1 ? `M${points.join("L")}` : `M${points[0]}h0.01`; // one step has no line to show
+  };
+  const path = (series, d, look) => svg("path", { d, stroke: themed(series.style[0]), ...look });
+  const solid = { "stroke-width": 1.9, "stroke-linecap": "round", "stroke-linejoin": "round" };
+  const spans = (series) => (series.spans ?? [[0]]).map((span) => line(series, ...span)).join("");
+  return [
+    svg("path", { d: `M0 ${y(0)}H${chart.x.high}`, stroke: "var(--line)" }),
+    ...chart.series.map((series) => series.spans && path(series, line(series, 0), { opacity: 0.45 })),
+    ...chart.series.map((series) => path(series, spans(series), solid)),
+  ];
 }

@@ -7,7 +7,7 @@ from lowgear.export.source import Source
 
 
 @dataclass(frozen=True)
-class Request:
+class ExportRequest:
     """One export that was asked for."""
 
     source: Source
@@ -18,8 +18,8 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Exported:
-    """Files by name, and what there is to say of them."""
+class ExportFiles:
+    """Files by name, and what export.json says of them."""
 
     files: dict[str, bytes]
     report: dict[str, Any]

@@ -1,8 +1,8 @@
-"""Where an episode is played for pictures: a simulator that can draw, with the observations that the policy knows.
+"""Where an episode is played for the page: a simulator that can render, with the observations that the policy knows.
 
-EnvPool, which trains, can't draw. Its tasks have the same physics and observations in dm_control and Gymnasium
+EnvPool, which trains, can't render. Its tasks have the same physics and observations in dm_control and Gymnasium
 (docs/environments.md), so the episode is played there. Where that is not possible it is played where the policy was
-trained, without pictures, and `Stage.why_blind` says why.
+trained, without frames, and `Simulator.render_error` says why.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ from lowgear.config.tasks import SOURCES, Task, find
 from lowgear.envs.protocol import BatchEnv
 from lowgear.policy.file import PolicyHeader
 
-Picture = npt.NDArray[np.uint8]
-PIXELS = 256  # width and height of MuJoCo's pictures
+Frame = npt.NDArray[np.uint8]  # (height, width, 3)
+PIXELS = 256  # width and height of MuJoCo's frames
 PACKAGES = "Debian's libegl1 and libgl1-mesa-dri draw without a GPU, the extras 'dmc' and 'gym' bring the simulators"
 # Version 3 of these Gymnasium environments has no simulator today; version 4 has its physics and observations.
 OLD_MUJOCO = re.compile(r"(HalfCheetah|Swimmer|Ant|Walker2d|Hopper|Humanoid|Reacher|Pusher)-v[23]")
@@ -31,43 +31,43 @@ FETCH = re.compile(r"(Fetch|Hand)\w+-v\d")
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One environment to play in, and how to see it."""
+class Simulator:
+    """One environment to play in, and how to render it."""
 
     env: BatchEnv
     name: str  # of the environment, as a person would call it
-    draw: Callable[[], Picture] | None  # the state as it stands; None where nothing can be drawn
-    why_blind: str | None = None
-    curtain: Callable[[], None] = lambda: None  # frees what draws
+    render: Callable[[], Frame] | None  # the state as it stands; None where it can't be rendered
+    render_error: str | None = None
+    close_renderer: Callable[[], None] = lambda: None
 
     def close(self) -> None:
-        """Free the simulation and what draws it."""
-        self.curtain()
+        """Free the simulation and its renderer."""
+        self.close_renderer()
         self.env.close()
 
 
-def open_stage(header: PolicyHeader, end_on_success: bool, pictures: bool = True) -> Stage:
-    """A stage for the policy: one with pictures if they are wanted and possible, else where it was trained."""
+def open_simulator(header: PolicyHeader, end_on_success: bool, frames: bool = True) -> Simulator:
+    """For the policy: one that renders if frames are wanted and possible, else where the policy was trained."""
     task = find(header.task)
     why = None
-    if pictures:
+    if frames:
         try:
             with _quiet():
-                stage = _seen(task, header, end_on_success)
+                simulator = _rendering(task, header, end_on_success)
                 try:
-                    _check(stage, header)
+                    _check(simulator, header)
                 except BaseException:
-                    stage.close()
+                    simulator.close()
                     raise
-                return stage
+                return simulator
         except Exception as error:  # whatever a simulator or a driver raises, the rest of the report goes on
             why = _reason(error)
     with _quiet():
         env = envs.make(task, 1, end_on_success=end_on_success)
-    return Stage(env, f"{task.env_id} of {SOURCES[task.source]}", None, why)
+    return Simulator(env, f"{task.env_id} of {SOURCES[task.source]}", None, why)
 
 
-def _seen(task: Task, header: PolicyHeader, end_on_success: bool) -> Stage:
+def _rendering(task: Task, header: PolicyHeader, end_on_success: bool) -> Simulator:
     if _headless():
         os.environ.setdefault("MUJOCO_GL", "egl")
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # of the classic controls' drawings
@@ -80,36 +80,36 @@ def _seen(task: Task, header: PolicyHeader, end_on_success: bool) -> Stage:
     return _gymnasium(task.env_id, header, end_on_success)
 
 
-def _dm_control(name: str) -> Stage:
+def _dm_control(name: str) -> Simulator:
     from lowgear.envs.dmc import DmcEnv
 
     env = DmcEnv(f"dmc:{name}", name, 1)
 
-    def draw() -> Picture:
-        picture: Picture = env._envs[0].physics.render(PIXELS, PIXELS, camera_id=0)
-        return picture
+    def render() -> Frame:
+        frame: Frame = env._envs[0].physics.render(PIXELS, PIXELS, camera_id=0)
+        return frame
 
-    return Stage(env, f"{name} of dm_control", draw)
+    return Simulator(env, f"{name} of dm_control", render)
 
 
-def _gymnasium(env_id: str, header: PolicyHeader, end_on_success: bool) -> Stage:
+def _gymnasium(env_id: str, header: PolicyHeader, end_on_success: bool) -> Simulator:
     import gymnasium
 
     known = OLD_MUJOCO.fullmatch(env_id)
-    drawn = f"{known[1]}-v4" if known else env_id
-    one: gymnasium.Env[Any, Any] = gymnasium.make(drawn, render_mode="rgb_array", disable_env_checker=True)
+    rendered = f"{known[1]}-v4" if known else env_id
+    one: gymnasium.Env[Any, Any] = gymnasium.make(rendered, render_mode="rgb_array", disable_env_checker=True)
     missing = header.obs_dim - int(np.prod(one.observation_space.shape or (0,)))
     if known and known[1] == "Ant" and missing > 0:
         one = _padded(one, missing)
 
-    env, name = envs.wrap(one, end_on_success=end_on_success), f"{drawn} of Gymnasium"
+    env, name = envs.wrap(one, end_on_success=end_on_success), f"{rendered} of Gymnasium"
     if hasattr(one.unwrapped, "model") and hasattr(one.unwrapped, "data"):
-        draw, curtain = _mujoco(one.unwrapped)
-        return Stage(env, name, draw, curtain=curtain)
-    return Stage(env, name, lambda: np.asarray(one.render(), np.uint8))
+        render, close = _mujoco(one.unwrapped)
+        return Simulator(env, name, render, close_renderer=close)
+    return Simulator(env, name, lambda: np.asarray(one.render(), np.uint8))
 
 
-def _mujoco(robot: Any) -> tuple[Callable[[], Picture], Callable[[], None]]:
+def _mujoco(robot: Any) -> tuple[Callable[[], Frame], Callable[[], None]]:
     """MuJoCo's own renderer: Gymnasium's leaves the second environment of a process black, and runners out of sight."""
     import mujoco
     from mujoco import gl_context
@@ -119,12 +119,12 @@ def _mujoco(robot: Any) -> tuple[Callable[[], Picture], Callable[[], None]]:
     renderer = mujoco.Renderer(robot.model, PIXELS, PIXELS)
     followed = mujoco.mj_name2id(robot.model, mujoco.mjtObj.mjOBJ_CAMERA, "track")
 
-    def draw() -> Picture:
+    def render() -> Frame:
         renderer.update_scene(robot.data, camera=followed)
-        picture: Picture = renderer.render()
-        return picture
+        frame: Frame = renderer.render()
+        return frame
 
-    return draw, renderer.close
+    return render, renderer.close
 
 
 def _headless() -> bool:
@@ -140,16 +140,16 @@ def _padded(one: Any, missing: int) -> Any:
     return gymnasium.wrappers.TransformObservation(one, lambda seen: np.pad(seen, (0, missing)), space)
 
 
-def _check(stage: Stage, header: PolicyHeader) -> None:
-    """Refuse a simulator whose observations are not what the policy was trained on; draw once, which finds the rest."""
-    spec = stage.env.spec
+def _check(simulator: Simulator, header: PolicyHeader) -> None:
+    """Refuse a simulator whose observations are not what the policy was trained on; render once to find the rest."""
+    spec = simulator.env.spec
     if (spec.layout, spec.act_dim) != (header.layout, header.act_dim):
-        raise LowgearError(f"{stage.name} has other observations than {header.task}")
-    stage.env.reset([0])
-    assert stage.draw is not None
-    picture = stage.draw()
-    if picture.ndim != 3 or picture.shape[-1] != 3 or not picture.any():
-        raise LowgearError(f"{stage.name} draws nothing that is a picture")
+        raise LowgearError(f"{simulator.name} has other observations than {header.task}")
+    simulator.env.reset([0])
+    assert simulator.render is not None
+    frame = simulator.render()
+    if frame.ndim != 3 or frame.shape[-1] != 3 or not frame.any():
+        raise LowgearError(f"{simulator.name} draws nothing that is a picture")
 
 
 def _reason(error: Exception) -> str:

@@ -1,7 +1,7 @@
-"""Who is shown: the agents and settings whose episodes are played for the pictures.
+"""Which agents and settings are played for the page.
 
-The star is the asymmetric agent that scored best in the evaluation, at each of its evaluated settings; beside it the
-best small-only and the best large-only agent.
+The main agent is the asymmetric one that scored best in the evaluation, at each of its evaluated settings; beside it
+the best small-only and the best large-only agent.
 """
 
 import math
@@ -10,49 +10,54 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from lowgear.policy.file import Policy
-from lowgear.report.runs import Run
-from lowgear.report.settings import best, cheapest, score_of
+from lowgear.report.runs import RunData
+from lowgear.report.settings import cheapest, score_of
 
 SETTINGS_AT_MOST = 7
 UNEVALUATED = 3  # settings along the dial of a run without an evaluation
 
 
 @dataclass(frozen=True)
-class Role:
-    """One controller to play."""
+class Selected:
+    """One policy to play."""
 
     agent: int
     policy: Policy
-    star: bool
+    main: bool  # of the main agent
     first: bool  # shown first, and drawn as the timeline
+
+    @property
+    def coefficient(self) -> float:
+        """Where its dial stands."""
+        return self.policy.header.cost_coefficient
 
     @property
     def label(self) -> str:
         """Short and unique within a run."""
         header = self.policy.header
-        return f"{header.variant} λ {header.cost_coefficient:.3g}" if header.forced_gear is None else header.variant
+        return f"{header.variant} λ {self.coefficient:.3g}" if header.forced_gear is None else header.variant
 
 
-def cast(run: Run, setting: float | None = None, settings_at_most: int = SETTINGS_AT_MOST) -> list[Role]:
-    """The star's settings, cheapest coefficient first, then the baselines; `setting` is the one to show first."""
+def select(run: RunData, setting: float | None = None, settings_at_most: int = SETTINGS_AT_MOST) -> list[Selected]:
+    """The main agent's settings, lowest coefficient first, then the baselines; `setting` is the one to show first."""
     if not run.policies:
         return []
     scores = _scores(run)
-    star = _star(run, scores)
-    policy = run.policies[star]
+    main = _main_agent(run, scores)
+    policy = run.policies[main]
     wanted = setting if setting is not None else _wanted(run, policy)
-    chosen = _thinned(_settings(run, star, setting), settings_at_most, wanted)
+    chosen = _thinned(_settings(run, main, setting), settings_at_most, wanted)
     nearest = _nearest(chosen, wanted)
-    roles = [Role(star, policy.at(value) if policy.turns else policy, True, value == nearest) for value in chosen]
+    found = [Selected(main, policy.at(value) if policy.turns else policy, True, value == nearest) for value in chosen]
     for variant in ("small-only", "large-only"):
         agents = [agent for agent, other in run.policies.items() if other.header.variant == variant]
-        if agents and star not in agents:
+        if agents and main not in agents:
             agent = max(agents, key=lambda a: scores.get(a, -math.inf))
-            roles.append(Role(agent, run.policies[agent], False, False))
-    return roles
+            found.append(Selected(agent, run.policies[agent], False, False))
+    return found
 
 
-def _star(run: Run, scores: dict[int, float]) -> int:
+def _main_agent(run: RunData, scores: dict[int, float]) -> int:
     for wanted in ("asymmetric", None):
         agents = [
             agent
@@ -64,27 +69,27 @@ def _star(run: Run, scores: dict[int, float]) -> int:
     return max(run.policies, key=lambda agent: scores.get(agent, -math.inf))
 
 
-def _scores(run: Run) -> dict[int, float]:
+def _scores(run: RunData) -> dict[int, float]:
     """Each agent's mean score over its settings, from the evaluation or else the last one while training."""
-    rows = run.evaluation["agents"] if run.evaluation else []
-    if not rows:
-        rows = [line | {"success_rate": line.get("success_rate")} for line in run.metrics if "return_mean" in line]
-        last = max((line["steps"] for line in rows), default=0)
-        rows = [line for line in rows if line["steps"] == last]
     found: defaultdict[int, list[float]] = defaultdict(list)
-    for row in rows:
-        if math.isfinite(score_of(row)):
-            found[row["agent"]].append(score_of(row))
+    for setting in run.settings:
+        for score in setting.agents:
+            found[score.agent].append(score.score)
+    if not found:
+        lines = [line | {"success_rate": line.get("success_rate")} for line in run.metrics if "return_mean" in line]
+        last = max((line["steps"] for line in lines), default=0)
+        for line in lines:
+            if line["steps"] == last and math.isfinite(score_of(line)):
+                found[line["agent"]].append(score_of(line))
     return {agent: fmean(values) for agent, values in found.items()}
 
 
-def _settings(run: Run, agent: int, setting: float | None) -> list[float]:
+def _settings(run: RunData, agent: int, setting: float | None) -> list[float]:
     """Where the agent's dial was evaluated, and the setting that was asked for."""
     header = run.policies[agent].header
     if header.dial is None or not run.policies[agent].turns:
         return [header.cost_coefficient]
-    rows = run.evaluation["agents"] if run.evaluation else []
-    known = sorted({row["cost_coefficient"] for row in rows if row["agent"] == agent})
+    known = [score.coefficient for s in run.settings for score in s.agents if score.agent == agent]
     found = [value for value in known if header.dial.holds(value)] or header.dial.settings(UNEVALUATED)
     if setting is not None:
         header.dial.position(setting)  # one it was not trained for is an error
@@ -104,14 +109,11 @@ def _thinned(settings: list[float], at_most: int, wanted: float) -> list[float]:
 
 
 def _nearest(settings: list[float], wanted: float) -> float:
-    return min(settings, key=lambda value: _distance(value, wanted))
+    """By their ratio."""
+    return min(settings, key=lambda value: abs(math.log(max(value, 1e-12)) - math.log(max(wanted, 1e-12))))
 
 
-def _wanted(run: Run, policy: Policy) -> float:
+def _wanted(run: RunData, policy: Policy) -> float:
     """The setting one would deploy: the cheapest near the best return."""
     own = [s for s in run.settings if s.variant == policy.header.variant]
-    return cheapest(own).coefficient if own and best(own) else policy.header.cost_coefficient
-
-
-def _distance(value: float, wanted: float) -> float:
-    return abs(math.log(max(value, 1e-12)) - math.log(max(wanted, 1e-12)))
+    return cheapest(own).coefficient if own else policy.header.cost_coefficient

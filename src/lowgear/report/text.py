@@ -1,0 +1,70 @@
+"""How the report writes numbers: in tables, beside points and along axes; minus is a minus, not a hyphen."""
+
+import csv
+import io
+from collections.abc import Iterable
+
+MISSING = "–"
+MINUS = "−"
+
+
+def number(value: float, digits: int | None = None) -> str:
+    """With as many digits as make sense, or so many."""
+    return f"{value:,.{_digits(value) if digits is None else digits}f}".replace("-", MINUS)
+
+
+def pair(mean: float, std: float) -> str:
+    """A mean with its spread."""
+    digits = _digits(mean)
+    return f"{mean:,.{digits}f} ± {std:,.{digits}f}".replace("-", MINUS)
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage."""
+    return MISSING if share is None else f"{share:.1%}".replace("-", MINUS)
+
+
+def short(value: float) -> str:
+    """Three digits, never with an exponent."""
+    return f"{float(f'{value:.3g}'):.12f}".rstrip("0").rstrip(".").replace("-", MINUS)
+
+
+def steps(count: float) -> str:
+    """Environment steps, in thousands or millions where they are many."""
+    if count >= 1e6:
+        return f"{count / 1e6:.3g}M"
+    return f"{count / 1000:.0f}k" if count >= 1e4 else f"{count:,.0f}"
+
+
+def score(kind: str, value: float) -> str:
+    """A return, or a success rate."""
+    return percent(value) if kind == "success rate" else number(value)
+
+
+def score_pair(kind: str, mean: float, std: float) -> str:
+    """A score with its spread."""
+    return f"{percent(mean)} ± {percent(std)}" if kind == "success rate" else pair(mean, std)
+
+
+def tick(value: float, kind: str) -> str:
+    """A value of an axis: number, percent or steps."""
+    if kind == "steps":
+        return steps(value)
+    text = f"{100 * value:.4g}%" if kind == "percent" else f"{value:,.6g}"
+    return text.replace("-", MINUS) if "e" not in text else text
+
+
+def count(items: int, name: str) -> str:
+    """For example 2 seeds."""
+    return f"{items:,} {name}" + ("" if items == 1 else "s")
+
+
+def csv_text(columns: str, lines: Iterable[Iterable[object]]) -> str:
+    """A table as CSV, under names with commas between them; None is empty."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([columns.split(","), *lines])
+    return buffer.getvalue()
+
+
+def _digits(value: float) -> int:
+    return 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3

@@ -1,0 +1,53 @@
+"""Scores and costs in words and rows, ours beside the paper's."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from lowgear.report import tables
+from lowgear.report.paper import published_figures
+from lowgear.report.runs import read_run
+from lowgear.report.text import number, pair, short, steps, tick
+from tests.fixtures.runs import evaluate, make_run
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return evaluate(make_run(tmp_path_factory.mktemp("runs") / "run"))
+
+
+def test_the_table_has_ours_beside_the_papers(path: Path) -> None:
+    found = {(row.setting.variant, row.note): row for row in tables.summary_rows(read_run(path))}
+    best = found["asymmetric", "best score"]
+    assert best.setting.score.mean == 90.5
+    assert (best.paper.score, best.paper.large_share[0], best.paper.flops_reduction) == ((35.5, 48.9), 0.504, 0.49)
+    text = tables.markdown(read_run(path))
+    assert "| 90.5 ± 0.7 | 35.5 ± 48.9 | 30.0% | 50.4% | 66.5% | 49.0% | 2 |" in text
+    table = list(csv.DictReader(io.StringIO(tables.settings_csv([read_run(path)]))))
+    assert [line["variant"] for line in table] == ["asymmetric", "asymmetric", "small-only", "large-only"]
+    assert float(table[0]["score_mean"]) == 90.5
+    assert table[0]["paper_score"] == "35.5"
+
+
+def test_the_papers_ablations_stand_beside_ours(path: Path) -> None:
+    assert published_figures(read_run(path).task, "no-cost").score == (66.3, 40.6)
+    assert published_figures(read_run(path).task, "fixed-cost").score is None
+
+
+def test_the_tiles_say_what_is_kept_and_what_is_saved(path: Path) -> None:
+    found = tables.tiles(read_run(path))
+    assert found is not None
+    assert found["lead"] == "Asymmetric agents at λ 0.001 (cheapest that keeps 95% of the best)"
+    assert [cell[1] for cell in found["cells"]] == ["87.5", "92.6%", "85.5%", "10.0%"]
+    assert [cell[2] for cell in found["cells"]] == ["paper 35.5", "large-only: 94.5", "paper 49.0%", "paper 50.4%"]
+
+
+def test_numbers_have_as_many_digits_as_make_sense() -> None:
+    assert [number(value) for value in (1234.5, 12.34, 1.234, -0.1234)] == ["1,234", "12.3", "1.23", "−0.123"]
+    assert pair(818.2, 45.1) == "818 ± 45"
+    assert [short(value) for value in (0.0000033333, 0.0001, 12)] == ["0.00000333", "0.0001", "12"]
+    assert [steps(value) for value in (2048, 300_032, 2_500_000)] == ["2,048", "300k", "2.5M"]
+    assert [tick(value, "number") for value in (-0.5, 10_000, 7e-05)] == ["−0.5", "10,000", "7e-05"]
+    assert tick(0.125, "percent") == "12.5%"
