@@ -238,7 +238,9 @@ def test_policies_side_by_side_act_as_each_alone() -> None:
     rng = np.random.default_rng(0)
     for number in range(12):
         observation = rng.normal(size=(3, 2, OBS)).astype(np.float32)
-        together.pick(observation)
+        asked = together.pick(observation)
+        assert not asked[1].any()  # a forced gear asks nobody
+        assert (together.gear[1] == 1).all()
         action = together.act(observation)
         ended = np.array([[number == 3, False]] * 3)
         for agent, own in enumerate(alone):
@@ -247,7 +249,6 @@ def test_policies_side_by_side_act_as_each_alone() -> None:
             np.testing.assert_allclose(own.act(observation[agent : agent + 1])[0], action[agent], atol=1e-5)
             own.advance(ended[:1])
         together.advance(ended)
-    assert (together.gear[1] == 1).all()
 
 
 @pytest.mark.parametrize(
