@@ -1,5 +1,6 @@
 """The controller against the JAX networks, how long its picks hold, and a policy's dial."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -253,12 +254,26 @@ def test_policies_side_by_side_act_as_each_alone() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [{"task": "fish-swim"}, {"gears": (3, 6)}, {"periods": (2, 5, 10)}],
+    [
+        {"task": "fish-swim"},
+        {"gears": (3, 6)},
+        {"master_units": 8},
+        {"periods": (2, 5, 10)},
+        {"activation": "relu"},
+        {"act_dim": 3},
+    ],
     ids=lambda other: next(iter(other)),
 )
-def test_policies_of_different_runs_do_not_mix(other: dict) -> None:
-    with pytest.raises(LowgearError, match="do not mix"):
-        Controller.from_policies([random_policy(), random_policy(replace(HEADER, **other))])
+def test_policies_of_different_shapes_do_not_mix(other: dict) -> None:
+    ((name, value),) = other.items()
+    policies = [random_policy(), random_policy(replace(HEADER, **other))]
+    with pytest.raises(LowgearError, match=rf"do not mix: {name} {re.escape(f'{getattr(HEADER, name)} and {value}')}$"):
+        Controller.from_policies(policies)
+
+
+def test_policies_that_see_their_dial_and_policies_without_one_do_not_mix() -> None:
+    with pytest.raises(LowgearError, match="do not mix: sees_position True and False"):
+        Controller.from_policies([random_policy(), random_policy(replace(HEADER, dial=None))])
 
 
 def test_actions_are_scaled_to_the_bounds_and_stay_within_them() -> None:
