@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lowgear.config.tasks import paper, published_tasks
+from lowgear.config.paper import tables as paper
+from lowgear.config.tasks import published_tasks
 from lowgear.policy import cost
 
 # Reductions that do not follow from the share of large beside them, by the accounting of the other 23.
