@@ -21,7 +21,7 @@ def run(demand, returns, flops, episodes=64, noise=0.0, paired_noise=0.0, seed=0
     """Search with return and FLOPs given as functions of the position; starts vary by `paired_noise` for all alike."""
     search = Search(controller(), demand, episodes)
     rounds = 0
-    while wanted := search.wants():
+    while wanted := search.next_batches():
         rounds += 1
         assert rounds < 200, "the search does not end"
         for place, batch in wanted:
@@ -29,7 +29,7 @@ def run(demand, returns, flops, episodes=64, noise=0.0, paired_noise=0.0, seed=0
             starts = np.random.default_rng((seed, batch)).normal(size=BATCH) * paired_noise
             own = np.random.default_rng((seed, place, batch, 1)).normal(size=BATCH) * noise
             search.add(place, returns(position) + starts + own, np.full(BATCH, flops(position)))
-    return search.found()
+    return search.result()
 
 
 def falling(position):
@@ -128,7 +128,7 @@ def test_a_setting_that_fails_now_and_then_is_found_out():
     """At the dial's middle and beyond, one episode in twenty-four loses everything, none of the first eight."""
     search = Search(controller(), Demand(keep_return=0.97), 64)
     played = 0
-    while wanted := search.wants():
+    while wanted := search.next_batches():
         for place, batch in wanted:
             position = DIAL.position(search.settings[place])
             scores = np.full(BATCH, 1000.0 - position)
@@ -136,7 +136,7 @@ def test_a_setting_that_fails_now_and_then_is_found_out():
                 scores[3] = 0.0
             search.add(place, scores, np.full(BATCH, cheaper(position)))
             played += BATCH
-    found = search.found()
+    found = search.result()
     assert found.meets
     assert DIAL.settings(SETTINGS)[0] < found.cost_coefficient < DIAL.middle
     assert found.episodes == 64
