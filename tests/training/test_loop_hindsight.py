@@ -23,7 +23,7 @@ from lowgear.envs import make_env
 from lowgear.evaluation.evaluate import play
 from lowgear.policy.file import load
 from lowgear.training.loop import Training
-from lowgear.training.parallel import ParallelLearner
+from tests.fixtures.goals import drive
 from tests.fixtures.probes import Meadow
 from tests.fixtures.training import SMALL, StopAt, policy_bytes, without_speed
 
@@ -105,38 +105,28 @@ def test_a_broken_run_ends_as_an_unbroken_one(tmp_path) -> None:
     assert {line["success_rate"] for line in scored if line["kind"] == "evaluation"} <= {0.0, 1.0}
 
 
-class Content(Meadow):
-    """Succeeds at every step."""
-
-    resets = 0
-
-    def reset(self, *, seed=None, options=None):
-        Content.resets += 1
-        return super().reset(seed=seed, options=options)
-
-    def compute_reward(self, achieved, desired, info):  # noqa: ARG002
-        return np.zeros(np.shape(achieved)[:-1], np.float32)
+class BegunError(Exception):
+    """Instead of training."""
 
 
-@pytest.mark.parametrize("env", [lambda: Content(), Content()], ids=["a function", "an environment"])
+@pytest.mark.parametrize("env", [lambda: Meadow(), Meadow()], ids=["a function", "an environment"])
 @pytest.mark.parametrize(
     ("recipe", "told", "ends"), [("paper", None, True), ("modern", None, False), ("modern", True, True)]
 )
 def test_an_agents_episodes_end_as_its_learners_are_told(monkeypatch, env, recipe, told, ends) -> None:
-    methods = []
+    def begin(config, batch, _):
+        raise BegunError(config, batch)
 
-    def spy(method, *rest, **options):
-        methods.append(method)
-        return ParallelLearner(method, *rest, **options)
-
-    monkeypatch.setattr("lowgear.training.loop.ParallelLearner", spy)
-    settings = {"random_steps": 10_000} | ({} if told is None else {"end_on_success": told})  # nothing is learned
+    monkeypatch.setattr("lowgear.training.loop.Training", begin)
+    settings = {} if told is None else {"end_on_success": told}
     agent = lowgear.Agent(env, gears=(2, 4), cost_coefficient=0.001, recipe=recipe, **settings)
-    Content.resets = 0
-    agent.learn(64)
-    assert [method.goals.ends for method in methods] == [ends]
-    assert (Content.resets >= 64) == ends  # an episode for each step, or for each 20
-    assert ends or Content.resets < 6
+    with pytest.raises(BegunError) as caught:
+        agent.learn(64)
+    config, batch = caught.value.args
+    assert config.recipe.end_on_success == ends
+    _, found = drive(batch, 20, 19)
+    assert any(step.success.any() for step in found)
+    assert any(step.terminated.any() for step in found) == ends
 
 
 def test_a_vector_that_can_not_end_on_success_is_refused_with_the_papers_recipe() -> None:
