@@ -53,7 +53,8 @@ class CostModel:
     def charge(self, gear_cost: Any, steps: Any, picks: Any = 1) -> Any:
         """What the master pays, at a coefficient of 1, for `steps` in a gear of this cost and the picks that chose it.
 
-        For numbers and for arrays, of NumPy or JAX.
+        For numbers and for arrays, of NumPy or JAX. It must be a sum of what steps and what picks cost: a score adds up
+        the steps in each gear and all picks of an episode.
         """
         return gear_cost * steps + picks * self.pick_cost
 
