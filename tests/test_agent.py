@@ -5,8 +5,8 @@ import pytest
 import lowgear
 from lowgear import LowgearError
 from lowgear.policy.dial import Dial
-from tests.evaluation.test_evaluate_policies import thrifty
 from tests.fixtures.probes import Valley
+from tests.fixtures.weights import thrifty
 
 SMALL = {"batch": 16, "critic_units": 8, "random_steps": 64, "chunk": 32, "master_batch": 8}
 
@@ -187,7 +187,7 @@ def test_a_new_setting_waits_for_the_pick_under_way(thrifty_agent):
 
 
 @pytest.mark.parametrize(("coefficient", "ages"), [(0.001, [1, 0] * 3), (0.1, [1, 2, 3, 4, 0, 1])])
-def test_state_holds_each_pick_over_its_own_duration(thrifty_agent, coefficient, ages):
+def test_state_holds_each_pick_over_its_own_period(thrifty_agent, coefficient, ages):
     thrifty_agent.cost_coefficient = coefficient
     state, held = None, []
     for _step in range(6):
@@ -218,11 +218,10 @@ def test_sb3_evaluates_a_lowgear_agent_as_it_is(agent):
     from stable_baselines3.common.evaluation import evaluate_policy
 
     from lowgear import envs
-    from lowgear.evaluation.evaluate import of_policies, play
+    from lowgear.evaluation.evaluate import play
 
     returns, lengths = evaluate_policy(agent, Valley(), n_eval_episodes=200, return_episode_rewards=True, warn=False)
-    players = of_policies([agent.policy], "greedy")
-    ours = play(players, envs.wrap(Valley, 10), episodes=200, seed=0).returns[0]
+    ours = play([agent.policy], envs.wrap(Valley, 10), 200, "greedy", 0).returns[0]
     error = np.hypot(np.std(returns), np.std(ours)) / np.sqrt(200)
     assert set(lengths) == {20}
     assert abs(np.mean(returns) - np.mean(ours)) < 4 * error

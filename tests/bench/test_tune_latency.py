@@ -19,11 +19,11 @@ from tests.fixtures.policies import policy_of, run_of
 def run_search(demand, latency_us):
     policy = policy_of()
     search = Search(policy, demand, 16)
-    while wanted := search.wants():
+    while wanted := search.next_batches():
         for place, _ in wanted:
             position = policy.header.dial.position(search.settings[place])
             search.add(place, np.ones(BATCH), np.full(BATCH, 100.0), np.full(BATCH, latency_us(position)))
-    return search.found()
+    return search.result()
 
 
 def test_the_best_setting_within_the_time():

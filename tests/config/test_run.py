@@ -128,12 +128,12 @@ def test_the_paper_recipe_is_the_papers():
 
 def test_the_paper_samples_its_master_where_it_says_so_and_the_modern_recipe_never():
     tasks = {name: find(name) for name in ("reacher-easy", "walker-stand")}
-    assert {name: resolve(task, "paper").boltzmann for name, task in tasks.items()} == {
-        "reacher-easy": True,
-        "walker-stand": False,
+    assert {name: resolve(task, "paper").master for name, task in tasks.items()} == {
+        "reacher-easy": "boltzmann",
+        "walker-stand": "greedy",
     }
-    assert not resolve(tasks["reacher-easy"]).boltzmann
-    assert resolve(tasks["reacher-easy"], overrides={"sample_master": True}).boltzmann
+    assert resolve(tasks["reacher-easy"]).master == "greedy"
+    assert resolve(tasks["reacher-easy"], overrides={"sample_master": True}).master == "boltzmann"
 
 
 def test_goals_in_the_papers_recipe_and_in_ours():

@@ -3,7 +3,7 @@
 import pytest
 
 from lowgear import LowgearError
-from lowgear.config import tasks
+from lowgear.config import paper, tasks
 
 
 def test_sixteen_tasks_in_the_papers_order() -> None:
@@ -11,7 +11,7 @@ def test_sixteen_tasks_in_the_papers_order() -> None:
     assert len(names) == 16
     assert names[0] == "MountainCarContinuous-v0"
     assert names[-1] == "reacher-easy"
-    assert names == list(tasks.paper()["tasks"])
+    assert names == list(paper.tables()["tasks"])
 
 
 def test_presets_are_the_papers() -> None:

@@ -7,28 +7,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from lowgear import LowgearError, envs
 from lowgear.config.tasks import find
-from tests.envs.test_gym import Countdown
-from tests.fixtures.probes import Meadow, Valley
+from tests.fixtures.goals import drive, toward
+from tests.fixtures.probes import Countdown, Meadow, Valley
 
 REACH = find("envpool:FetchReach-v1")
-
-
-def toward(env, observation, gain):
-    """Straight at the desired goal."""
-    achieved, desired = (observation[:, slice(*where)] for where in (env.spec.achieved_goal, env.spec.desired_goal))
-    action = np.zeros((env.num_envs, env.spec.act_dim), np.float32)
-    action[:, : desired.shape[1]] = np.clip(gain * (desired - achieved), -1, 1)
-    return action
-
-
-def drive(env, gain, steps):
-    """Steps of an environment that is driven at its goals, and the observations they were taken on."""
-    observation, seen, found = env.reset(range(env.num_envs)), [], []
-    for _ in range(steps):
-        seen.append(observation)
-        found.append(env.step(toward(env, observation, gain)))
-        observation = found[-1].observation
-    return seen, found
 
 
 def test_a_fetch_that_reaches_its_goal_starts_anew() -> None:

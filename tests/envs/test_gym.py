@@ -11,39 +11,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from lowgear import LowgearError, envs
 from lowgear.config.tasks import find
-
-
-class Countdown(gymnasium.Env):
-    """Observes how many steps were taken; terminates after `length`, or runs on until it is truncated."""
-
-    def __init__(self, length: int = 3, truncate: bool = False, both: bool = False) -> None:
-        self.observation_space = spaces.Dict(
-            {"taken": spaces.Box(0, 100, (1,)), "arm": spaces.Dict({"b": spaces.Box(-1, 1, (2, 2))})}
-        )
-        self.action_space = spaces.Box(np.array([0, -4], np.float32), np.array([1, 4], np.float32))
-        self.length, self.truncate, self.both = length, truncate, both
-        self.taken = 0
-        self.last_action: Any = None
-
-    def observe(self) -> dict[str, Any]:
-        return {"taken": np.array([self.taken], np.float32), "arm": {"b": np.full((2, 2), 0.5, np.float32)}}
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        super().reset(seed=seed, options=options)
-        self.taken = 0
-        return self.observe(), {}
-
-    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        self.taken += 1
-        self.last_action = action
-        ended = self.taken == self.length
-        return (
-            self.observe(),
-            float(self.taken),
-            ended and not self.truncate,
-            ended and (self.truncate or self.both),
-            {},
-        )
+from tests.fixtures.probes import Countdown
 
 
 class Reach(gymnasium.Env):

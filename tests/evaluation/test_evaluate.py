@@ -1,24 +1,31 @@
+"""Many episodes at once: whose count, what is charged, and how sure the means are."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from lowgear.evaluation.evaluate import Played, Players, play, slots_for, summarise
+from lowgear.evaluation.evaluate import Played, play, slots_for, starts, summarise
 from lowgear.policy import cost
-from lowgear.policy.cost import Prices
+from lowgear.policy.cost import CostModel
+from lowgear.policy.file import Policy
 from tests.fixtures.probes import Counting
-from tests.training.test_collect import weights
+from tests.fixtures.weights import PLAIN, random_weights
 
-PRICES = cost.prices(2, 1, (4, 8), 32)
+HEADER = replace(PLAIN, obs_dim=2, act_dim=1, gears=(4, 8), master_units=32)
+COST = HEADER.cost
 
 
-def players(population, forced, master="greedy", rng_seed=0):
-    rng = np.random.default_rng(rng_seed)
-    return Players(weights(population, rng), np.array(forced, np.int32), (5,), "tanh", master)
+def policies(*forced):
+    return [
+        Policy(replace(HEADER, forced_gear=gear), random_weights(1, seed, HEADER)) for seed, gear in enumerate(forced)
+    ]
 
 
 def test_every_environment_plays_its_share_so_short_episodes_do_not_count_twice():
     # Two slots for each of two controllers; the first slot's episodes are short, the second's long.
     env = Counting([3, 30, 3, 30])
-    played = play(players(2, [0, 1]), env, episodes=4, seed=0)
+    played = play(policies(0, 1), env, 4, "greedy", 0)
     assert played.lengths.tolist() == [[3, 30, 3, 30]] * 2
     assert played.returns[0].tolist() == [6, 465, 6, 465]
     assert played.success is None
@@ -26,22 +33,24 @@ def test_every_environment_plays_its_share_so_short_episodes_do_not_count_twice(
 
 def test_an_episode_succeeds_by_its_last_step_alone():
     # Slots of 3 and 5 steps for each of two controllers; the fifth step is no success, the third of the longer is one.
-    played = play(players(2, [0, 1]), Counting([3, 5, 3, 5], wins=(3,)), episodes=4, seed=0)
+    played = play(policies(0, 1), Counting([3, 5, 3, 5], wins=(3,)), 4, "greedy", 0)
     assert played.success.tolist() == [[1, 0, 1, 0]] * 2
-    assert summarise(played, 0, PRICES)["success_rate"] == 0.5
+    assert summarise(played, 0, COST)["success_rate"] == 0.5
 
 
 def test_the_same_starts_for_every_controller():
     env = Counting([3, 5, 3, 5])
-    play(players(2, [0, 1]), env, episodes=2, seed=7)
-    assert env.seeds[:2] == env.seeds[2:]
+    play(policies(0, 1), env, 2, "greedy", 7)
+    assert env.seeds == starts(7, 2) * 2
     assert env.seeds[0] != env.seeds[1]
+    assert starts(7, 5)[:2] == starts(7, 2)
+    assert not set(starts(7, 5)) & set(starts(8, 5))
 
 
 def test_shares_picks_and_price():
     env = Counting([12, 12, 12])
-    played = play(players(3, [0, 1, -1]), env, episodes=2, seed=0)
-    small, large, free = (summarise(played, agent, PRICES) for agent in range(3))
+    played = play(policies(0, 1, None), env, 2, "greedy", 0)
+    small, large, free = (summarise(played, agent, COST) for agent in range(3))
     assert small["gear_share"] == [1.0, 0.0]
     assert large["large_share"] == 1.0
     assert small["period_mean"] is None  # the master is never asked, and not charged
@@ -60,8 +69,8 @@ def test_shares_picks_and_price():
 
 def test_interval_by_hand():
     env = Counting([1, 2])
-    played = play(players(1, [0]), env, episodes=2, seed=0)  # returns 1 and 3
-    found = summarise(played, 0, PRICES)
+    played = play(policies(0), env, 2, "greedy", 0)  # returns 1 and 3
+    found = summarise(played, 0, COST)
     assert found["return_mean"] == 2.0
     assert found["return_std"] == pytest.approx(2**0.5)
     assert found["return_ci95"] == pytest.approx(1.96)
@@ -76,7 +85,7 @@ def test_reduction_and_its_interval_by_hand():
         gear_steps=np.array([[[8.0, 2.0], [20.0, 20.0]]]),
         success=np.array([[0.0, 1.0]]),
     )
-    found = summarise(played, 0, Prices((10, 100), 4))
+    found = summarise(played, 0, CostModel((10, 100), 4))
     each = [(80 + 200 + 20) / 10, (200 + 2000 + 40) / 40]  # 30 and 56 FLOPs a step
     assert found["flops_per_step"] == pytest.approx((300 + 2240) / 50)  # steps count alike, episodes do not
     assert found["flops_reduction"] == pytest.approx(1 - 50.8 / 100)
@@ -89,14 +98,14 @@ def test_reduction_and_its_interval_by_hand():
 
 
 def test_one_episode_has_no_interval():
-    found = summarise(play(players(1, [-1]), Counting([12]), 1, 0), 0, PRICES)
+    found = summarise(play(policies(None), Counting([12]), 1, "greedy", 0), 0, COST)
     assert (found["return_ci95"], found["flops_reduction_ci95"]) == (0.0, 0.0)
 
 
 def test_boltzmann_mixes_where_greedy_stays():
-    env = Counting([400])
-    greedy = summarise(play(players(1, [-1]), env, 3, 0), 0, PRICES)
-    mixed = summarise(play(players(1, [-1], "boltzmann"), env, 3, 0), 0, PRICES)
+    env, header = Counting([400]), replace(HEADER, master_units=4)
+    policy = Policy(header, random_weights(1, 0, header))
+    greedy, mixed = (summarise(play([policy], env, 3, master, 0), 0, header.cost) for master in ("greedy", "boltzmann"))
     assert greedy["large_share"] != mixed["large_share"]
     assert 0.02 < mixed["large_share"] < 0.98
 

@@ -1,58 +1,17 @@
-"""Saved policies at play: the same weights at several settings of a dial, durations, and groups too large for one."""
+"""Saved policies at play: the same weights at several settings of a dial, periods, and groups too large for one."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from lowgear import LowgearError, envs
+from lowgear import envs
 from lowgear.evaluation import evaluate
-from lowgear.evaluation.evaluate import of_policies, play, play_policies, summarise
-from lowgear.policy.controller import Weights
+from lowgear.evaluation.evaluate import at_settings, play, play_policies, summarise
 from lowgear.policy.dial import Dial
-from lowgear.policy.file import Policy, PolicyHeader
 from tests.fixtures.probes import Counting, Valley
-
-HEADER = PolicyHeader(
-    task="gym:Valley",
-    recipe="modern",
-    variant="asymmetric",
-    seed=0,
-    cost_coefficient=0.01,
-    dial=Dial(0.001, 0.1),
-    steps=100,
-    obs_dim=1,
-    act_dim=1,
-    layout=(("", 1),),
-    action_low=(-2.0,),
-    action_high=(2.0,),
-    gears=(4, 8),
-    master_units=1,
-    periods=(2, 5),
-    activation="tanh",
-    forced_gear=None,
-    boltzmann=False,
-    hindsight=False,
-)
-
-
-def thrifty(header=HEADER, seed=0):
-    """Random gears, and a master that goes by its dial: the large gear for 2 steps below 0, the small for 5 above."""
-    rng = np.random.default_rng(seed)
-
-    def layers(*sizes):
-        shapes = pairwise(sizes)
-        return [(rng.normal(size=(1, a, b)).astype(np.float32), np.zeros((1, b), np.float32)) for a, b in shapes]
-
-    # Choices are small for 2, large for 2, small for 5, large for 5; the position is the last input.
-    see = np.zeros((1, header.obs_dim + 1, 1), np.float32)
-    see[0, -1] = 3
-    last = np.array([[[0, -1, 1, 0]]], np.float32)
-    master = [(weight, np.zeros((1, weight.shape[-1]), np.float32)) for weight in (see, np.ones((1, 1, 1)), last)]
-    master = [(weight.astype(np.float32), bias) for weight, bias in master]
-    gears = tuple(layers(header.obs_dim, units, units, 2 * header.act_dim) for units in header.gears)
-    return Policy(header, Weights(gears, master))
+from tests.fixtures.weights import VALLEY as HEADER
+from tests.fixtures.weights import thrifty
 
 
 def assert_same(found, expected):
@@ -60,29 +19,27 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
-def test_players_stand_where_their_headers_say():
-    policies = [thrifty().at(value) for value in (0.001, 0.01, 0.1)]
-    players = of_policies([*policies, thrifty(replace(HEADER, dial=Dial(0.02, 0.02), cost_coefficient=0.02))], "greedy")
-    assert players.position.tolist() == pytest.approx([-1, 0, 1, 0], abs=1e-6)
-    assert players.position.dtype == np.float32
-    assert (players.periods, players.master) == ((2, 5), "greedy")
-    assert players.forced_gear.tolist() == [-1] * 4
-    plain = replace(HEADER, dial=None)
-    assert of_policies([Policy(plain, policies[0].weights)] * 2, "greedy").position is None
+def test_each_policy_is_set_along_its_dial_and_one_without_stays():
+    fixed = thrifty(replace(HEADER, dial=Dial(0.02, 0.02), cost_coefficient=0.02))
+    found = at_settings([thrifty(), fixed], 3)
+    assert [number for number, _ in found] == [0, 0, 0, 1]
+    assert [policy.header.cost_coefficient for _, policy in found] == pytest.approx([0.001, 0.01, 0.1, 0.02])
+    named = at_settings([fixed, thrifty()], [0.05])
+    assert [(number, policy.header.cost_coefficient) for number, policy in named] == [(0, 0.02), (1, 0.05)]
 
 
 def test_the_same_weights_play_differently_at_the_two_ends_of_their_dial():
     policies = [thrifty().at(value) for value in (0.001, 0.1)]
     forced = thrifty(replace(HEADER, variant="large-only", forced_gear=1))
     env = envs.wrap(Valley, 6)
-    played = play(of_policies([*policies, forced], "greedy"), env, episodes=4, seed=0)
-    cheap, dear, large = (summarise(played, agent, HEADER.prices) for agent in range(3))
+    played = play([*policies, forced], env, 4, "greedy", 0)
+    cheap, dear, large = (summarise(played, agent, HEADER.cost) for agent in range(3))
     # Episodes of 20 steps: the large gear in 10 picks of 2 steps, the small one in 4 of 5.
     assert (cheap["gear_share"], cheap["period_mean"]) == ([0.0, 1.0], 2.0)
     assert (dear["gear_share"], dear["period_mean"]) == ([1.0, 0.0], 5.0)
-    prices = HEADER.prices
-    assert cheap["flops_per_step"] == pytest.approx(prices.gears[1] + prices.pick / 2)
-    assert dear["flops_per_step"] == pytest.approx(prices.gears[0] + prices.pick / 5)
+    cost = HEADER.cost
+    assert cheap["flops_per_step"] == pytest.approx(cost.gears[1] + cost.pick / 2)
+    assert dear["flops_per_step"] == pytest.approx(cost.gears[0] + cost.pick / 5)
     # With the master out of the way the large gear does the same, and no pick is charged.
     assert large["return_mean"] == cheap["return_mean"] != dear["return_mean"]
     assert (large["period_mean"], large["flops_reduction"]) == (None, 0.0)
@@ -91,7 +48,7 @@ def test_the_same_weights_play_differently_at_the_two_ends_of_their_dial():
 
 def test_picks_end_with_the_episode():
     header = replace(HEADER, obs_dim=2)
-    played = play(of_policies([thrifty(header).at(0.1)], "greedy"), Counting([12]), episodes=2, seed=0)
+    played = play([thrifty(header).at(0.1)], Counting([12]), 2, "greedy", 0)
     assert played.picks.tolist() == [[3, 3]]  # of 5, 5 and 2 steps
 
 
@@ -116,7 +73,7 @@ def test_groups_play_from_the_same_starts_as_one(monkeypatch):
     assert played.returns.shape == (5, 3)
     assert played.gear_steps.shape == (5, 3, 2)
     assert played.success is None
-    assert_same(played, play(of_policies(policies, "greedy"), envs.wrap(Valley, 5), episodes=3, seed=7))
+    assert_same(played, play(policies, envs.wrap(Valley, 5), 3, "greedy", 7))
     assert len({tuple(returns) for returns in played.returns}) == 5
 
 
@@ -131,7 +88,7 @@ def test_one_group_uses_the_room_there_is(monkeypatch):
     policies = [thrifty().at(value) for value in (0.001, 0.1)]
     played = play_policies(policies, make_env, 6, "greedy", 0)
     assert counts == [8]  # four environments for each
-    assert_same(played, play(of_policies(policies, "greedy"), envs.wrap(Valley, 8), 6, 0))
+    assert_same(played, play(policies, envs.wrap(Valley, 8), 6, "greedy", 0))
 
 
 def test_starts_are_the_same_in_any_company_for_the_same_slots(monkeypatch):
@@ -184,13 +141,3 @@ def test_success_is_joined_over_groups(monkeypatch):
     policies = [thrifty(replace(HEADER, obs_dim=2))] * 3
     played = play_policies(policies, lambda count: Succeeds([5] * count), 2, "greedy", 0)
     assert played.success.tolist() == [[1, 1], [0, 0], [1, 1]]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [{"task": "walker-stand"}, {"gears": (4, 16)}, {"periods": (2, 20)}],
-    ids=lambda other: next(iter(other)),
-)
-def test_policies_of_different_runs_do_not_mix(other):
-    with pytest.raises(LowgearError, match="do not mix"):
-        of_policies([thrifty(), thrifty(replace(HEADER, **other))], "greedy")

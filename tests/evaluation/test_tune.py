@@ -6,25 +6,22 @@ import numpy as np
 import pytest
 
 from lowgear.evaluation.tune import BATCH, SETTINGS, Demand, Search
-from lowgear.policy.controller import take
 from lowgear.policy.dial import Dial
-from lowgear.policy.file import Policy
-from tests.policy.test_controller import HEADER, random_weights
+from tests.fixtures.weights import HEADER, random_policy
 
 DIAL = Dial(0.001, 1.0)
-LARGE = HEADER.prices.gears[-1]
+LARGE = HEADER.cost.gears[-1]
 
 
 def controller():
-    header = replace(HEADER, dial=DIAL, cost_coefficient=DIAL.middle, forced_gear=None)
-    return Policy(header, take(random_weights(header=header), 0))
+    return random_policy(replace(HEADER, dial=DIAL, cost_coefficient=DIAL.middle))
 
 
 def run(demand, returns, flops, episodes=64, noise=0.0, paired_noise=0.0, seed=0):
     """Search with return and FLOPs given as functions of the position; starts vary by `paired_noise` for all alike."""
     search = Search(controller(), demand, episodes)
     rounds = 0
-    while wanted := search.wants():
+    while wanted := search.next_batches():
         rounds += 1
         assert rounds < 200, "the search does not end"
         for place, batch in wanted:
@@ -32,7 +29,7 @@ def run(demand, returns, flops, episodes=64, noise=0.0, paired_noise=0.0, seed=0
             starts = np.random.default_rng((seed, batch)).normal(size=BATCH) * paired_noise
             own = np.random.default_rng((seed, place, batch, 1)).normal(size=BATCH) * noise
             search.add(place, returns(position) + starts + own, np.full(BATCH, flops(position)))
-    return search.found()
+    return search.result()
 
 
 def falling(position):
@@ -131,7 +128,7 @@ def test_a_setting_that_fails_now_and_then_is_found_out():
     """At the dial's middle and beyond, one episode in twenty-four loses everything, none of the first eight."""
     search = Search(controller(), Demand(keep_return=0.97), 64)
     played = 0
-    while wanted := search.wants():
+    while wanted := search.next_batches():
         for place, batch in wanted:
             position = DIAL.position(search.settings[place])
             scores = np.full(BATCH, 1000.0 - position)
@@ -139,7 +136,7 @@ def test_a_setting_that_fails_now_and_then_is_found_out():
                 scores[3] = 0.0
             search.add(place, scores, np.full(BATCH, cheaper(position)))
             played += BATCH
-    found = search.found()
+    found = search.result()
     assert found.meets
     assert DIAL.settings(SETTINGS)[0] < found.cost_coefficient < DIAL.middle
     assert found.episodes == 64

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from lowgear.learning import dqn
-from lowgear.learning.dqn import DqnSettings, DqnState, Picks, Priced
+from lowgear.learning.dqn import Dqn, DqnSettings, DqnState, Dueling
 from lowgear.learning.networks import Layer, mlp
+from lowgear.learning.transitions import MasterTransitions
 
 SETTINGS = DqnSettings("tanh", 3)
 update = jax.jit(dqn.update, static_argnames="settings")
@@ -29,9 +30,9 @@ def one_hot(states) -> jax.Array:
     return jax.nn.one_hot(jnp.asarray(states), 2, dtype=jnp.float32)
 
 
-def random_batch(seed: int = 0, size: int = 8) -> Picks:
+def random_batch(seed: int = 0, size: int = 8) -> MasterTransitions:
     rng = np.random.default_rng(seed)
-    return Picks(
+    return MasterTransitions(
         observation=jnp.asarray(rng.normal(size=(size, 4)), jnp.float32),
         choice=jnp.asarray(rng.integers(0, 3, size), jnp.int32),
         reward=jnp.asarray(rng.normal(size=size), jnp.float32),
@@ -42,7 +43,7 @@ def random_batch(seed: int = 0, size: int = 8) -> Picks:
 
 def test_online_network_picks_and_target_network_values() -> None:
     params, target = table([[1, 2], [4, 3]]), table([[10, 5], [7, 20]])
-    batch = Picks(
+    batch = MasterTransitions(
         observation=one_hot([0, 1, 0, 1]),
         choice=jnp.array([0, 1, 1, 0], jnp.int32),
         reward=jnp.array([0.5, -1.0, 2.0, 0.0], jnp.float32),
@@ -57,55 +58,71 @@ def test_online_network_picks_and_target_network_values() -> None:
     assert value == pytest.approx(2.5)
 
 
-# The level of state s at position p is `table[s] + p · table[2]`. Each pick is paid at a price of its own.
-PRICED = Priced(table([[1, 2], [4, 3]]), table([[0.5], [-1], [2]]))
-PRICED_TARGET = Priced(table([[10, 5], [7, 20]]), table([[1], [3], [-2]]))
-PAID = Picks(
+# The value of state s at position p is `table[s] + p · table[2]`. Each pick is paid at a price of its own.
+DUELING = Dueling(table([[1, 2], [4, 3]]), table([[0.5], [-1], [2]]))
+DUELING_TARGET = Dueling(table([[10, 5], [7, 20]]), table([[1], [3], [-2]]))
+PAID = MasterTransitions(
     observation=jnp.array([[1, 0, 0.5], [0, 1, 1]], jnp.float32),
     choice=jnp.array([1, 0], jnp.int32),
     reward=jnp.array([0.5, -1.0], jnp.float32),
     discount=jnp.array([0.9, 0.5], jnp.float32),
     next_observation=jnp.array([[0, 1, 0.5], [1, 0, 1]], jnp.float32),
-    charge=jnp.array([[2, 0.25], [3, 0]], jnp.float32),
+    choice_cost=jnp.array([[2, 0.25], [3, 0]], jnp.float32),
 )
 VALUES = np.array([2 + (0.5 + 0.5 * 2) - 0.25, 4 + (-1 + 1 * 2) - 3])
-# Next, online prefers 1 (2.75 to 2, for what 0 is charged), then 1 (2 to -2); the target has a level of its own.
+# Next, online prefers 1 (2.75 to 2, for what 0 costs), then 1 (2 to -2); the target has a value of its own.
 GOALS = np.array([0.5 + 0.9 * (20 + (3 - 0.5 * 2) - 0.25), -1 + 0.5 * (5 + (1 - 1 * 2) - 0)])
 
 
-def test_where_prices_are_known_a_value_is_earnings_and_level_less_the_charge() -> None:
+def test_where_costs_are_known_q_is_advantage_and_value_less_the_cost() -> None:
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
-        loss, value = squared_error(PRICED, PRICED_TARGET, PAID, "relu")
+        loss, value = squared_error(DUELING, DUELING_TARGET, PAID, "relu")
     assert loss == pytest.approx(np.mean((VALUES - GOALS) ** 2), rel=1e-6)
     assert value == pytest.approx(VALUES.mean())
 
 
-def test_the_level_learns_and_has_no_say_in_what_is_best() -> None:
-    grad, _ = gradient(PRICED, PRICED_TARGET, PAID, "relu")
+def test_the_value_learns_and_has_no_say_in_what_is_best() -> None:
+    grad, _ = gradient(DUELING, DUELING_TARGET, PAID, "relu")
     error = VALUES - GOALS  # the derivative of the mean of two squares
-    np.testing.assert_allclose(grad.earnings[-1].weight, [[0, error[0]], [error[1], 0]], rtol=1e-5)
-    np.testing.assert_allclose(grad.level[-1].weight[:, 0], [error[0], error[1], 0.5 * error[0] + error[1]], rtol=1e-5)
-    # Any other level moves the values by itself, and leaves the goals, so the picks in them, where they were.
-    other = PRICED._replace(level=table([[100], [-50], [7]]))
+    np.testing.assert_allclose(grad.advantage[-1].weight, [[0, error[0]], [error[1], 0]], rtol=1e-5)
+    np.testing.assert_allclose(grad.value[-1].weight[:, 0], [error[0], error[1], 0.5 * error[0] + error[1]], rtol=1e-5)
+    # Any other value moves Q by itself, and leaves the goals, so the picks in them, where they were.
+    other = DUELING._replace(value=table([[100], [-50], [7]]))
     moved = VALUES + np.array([100 + 0.5 * 7, -50 + 7]) - np.array([0.5 + 0.5 * 2, -1 + 2])
-    loss, _ = squared_error(other, PRICED_TARGET, PAID, "relu")
+    loss, _ = squared_error(other, DUELING_TARGET, PAID, "relu")
     assert loss == pytest.approx(np.mean((moved - GOALS) ** 2), rel=1e-6)
 
 
-def test_a_master_that_knows_prices_learns_from_nothing_else() -> None:
-    with pytest.raises(AssertionError, match="knows its prices"):
-        dqn.squared_error(PRICED, PRICED_TARGET, PAID._replace(charge=None), "relu")
+def test_a_master_that_knows_costs_learns_from_nothing_else() -> None:
+    with pytest.raises(AssertionError, match="knows its costs"):
+        dqn.squared_error(DUELING, DUELING_TARGET, PAID._replace(choice_cost=None), "relu")
 
 
-def test_what_is_deployed_are_the_earnings_which_see_no_position() -> None:
-    priced, plain = (dqn.init(jax.random.key(0), 4, 3, 5, known).params for known in (True, False))
-    assert isinstance(priced, Priced)
-    assert [layer.weight.shape for layer in priced.earnings] == [(3, 5), (5, 5), (5, 3)]
-    units = dqn.LEVEL_UNITS
-    assert [layer.weight.shape for layer in priced.level] == [(4, units), (units, units), (units, 1)]
-    assert dqn.acting(priced) is priced.earnings
-    assert dqn.acting(plain) is plain
-    assert [layer.weight.shape for layer in plain] == [(4, 5), (5, 5), (5, 3)]
+def learner(known: bool) -> Dqn:
+    return Dqn(inputs=4, choices=3, units=5, batch=8, known_costs=known, settings=SETTINGS)
+
+
+def test_what_is_deployed_are_the_advantages_which_see_no_position() -> None:
+    known, plain = (jax.eval_shape(learner(each).init, jax.random.key(0)) for each in (True, False))
+    dueling = known.params
+    assert isinstance(dueling, Dueling)
+    assert [layer.weight.shape for layer in dueling.advantage] == [(3, 5), (5, 5), (5, 3)]
+    units = dqn.VALUE_UNITS
+    assert [layer.weight.shape for layer in dueling.value] == [(4, units), (units, units), (units, 1)]
+    assert learner(True).actor(known) is dueling.advantage
+    assert learner(False).actor(plain) is plain.params
+    assert [layer.weight.shape for layer in plain.params] == [(4, 5), (5, 5), (5, 3)]
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["learned", "known"])
+def test_flops_are_those_of_the_products_of_an_update(known: bool) -> None:
+    """Two forward passes for the target, one to fit, and its gradients: of all weights, and of all hidden inputs."""
+    state, total = jax.eval_shape(learner(known).init, jax.random.key(0)), 0
+    networks = state.params if isinstance(state.params, Dueling) else (state.params,)
+    for network in networks:
+        products = [layer.weight.size for layer in network]
+        total += 2 * 8 * (3 * sum(products) + sum(products) + sum(products[1:]))
+    assert learner(known).flops() == total
 
 
 def test_gradient_is_that_of_the_chosen_values_alone() -> None:
@@ -145,11 +162,11 @@ def test_first_adam_step_has_the_size_of_the_learning_rate() -> None:
         np.testing.assert_allclose((new - old)[felt], -rate * np.sign(grad)[felt], rtol=2e-3)
 
 
-@pytest.mark.parametrize("priced", [False, True], ids=["learned", "known"])
-def test_target_is_copied_exactly_when_due_and_not_between(priced: bool) -> None:
-    state, batch = dqn.init(jax.random.key(0), 4, 3, 5, priced), random_batch()
-    if priced:
-        batch = batch._replace(charge=jnp.ones((8, 3)))
+@pytest.mark.parametrize("known", [False, True], ids=["learned", "known"])
+def test_target_is_copied_exactly_when_due_and_not_between(known: bool) -> None:
+    state, batch = dqn.init(jax.random.key(0), 4, 3, 5, known), random_batch()
+    if known:
+        batch = batch._replace(choice_cost=jnp.ones((8, 3)))
     jax.tree.map(np.testing.assert_array_equal, state.params, state.target)
     for count in range(1, 8):
         old_target = state.target
@@ -162,14 +179,14 @@ def test_target_is_copied_exactly_when_due_and_not_between(priced: bool) -> None
 
 def test_loss_promotes_no_rank() -> None:
     params, target = table([[1, 2], [4, 3]]), table([[10, 5], [7, 20]])
-    batch = Picks(one_hot([0, 1]), jnp.zeros(2, jnp.int32), jnp.ones(2), jnp.ones(2), one_hot([1, 0]))
+    batch = MasterTransitions(one_hot([0, 1]), jnp.zeros(2, jnp.int32), jnp.ones(2), jnp.ones(2), one_hot([1, 0]))
     with jax.numpy_rank_promotion("raise"):
         loss, value = squared_error(params, target, batch, "relu")
     assert loss.shape == value.shape == ()
 
 
 # In 0, choice 0 leads to 1 for nothing and choice 1 ends with 0.5. In 1, choice 0 ends with 1 and choice 1 with 0.
-TWO_STATES = Picks(
+TWO_STATES = MasterTransitions(
     observation=one_hot([0, 0, 1, 1]),
     choice=jnp.array([0, 1, 0, 1], jnp.int32),
     reward=jnp.array([0, 0.5, 1, 0], jnp.float32),

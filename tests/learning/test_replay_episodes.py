@@ -11,7 +11,7 @@ from lowgear.learning import replay
 from lowgear.learning.replay import Columns, Replay, ReplaySettings
 
 COLUMNS = Columns(obs_dim=1, act_dim=1)
-SETTINGS = ReplaySettings(COLUMNS, gears=2, longest_pick=1, master_capacity=1_000, hindsight=True)
+SETTINGS = ReplaySettings(COLUMNS, gears=2, longest_pick=1, master_capacity=1_000, track_episodes=True)
 CASES = [(12, 4), (12, 12), (15, 1), (16, 8), (64, 16), (7, 7), (1, 1)]  # capacity and chunk
 RATES = (0.0, 0.02, 0.1, 0.5, 0.9, 1.0)  # how often an episode ends: never, to at every step
 
@@ -108,7 +108,7 @@ def test_agents_do_not_touch_each_other() -> None:
 
 
 def test_without_hindsight_nothing_is_kept_of_them() -> None:
-    settings = SETTINGS._replace(hindsight=False)
+    settings = SETTINGS._replace(track_episodes=False)
     rows = history(np.random.default_rng(0), 4)[None]
     ring = replay.init(1, 8, settings)
     assert ring.episodes is None
@@ -116,7 +116,8 @@ def test_without_hindsight_nothing_is_kept_of_them() -> None:
 
 
 def test_nothing_is_promoted_silently() -> None:
-    rows = history(np.random.default_rng(0), 4)[None]
+    rows = jnp.asarray(history(np.random.default_rng(0), 4)[None])
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
-        ring = replay.insert(replay.init(1, 8, SETTINGS), jnp.asarray(rows), jnp.ones(1, bool), SETTINGS)
+        put = partial(replay.insert, settings=SETTINGS)
+        ring = jax.eval_shape(put, replay.init(1, 8, SETTINGS), rows, jnp.ones(1, bool))
     assert {leaf.dtype for leaf in jax.tree.leaves(ring.episodes)} == {jnp.dtype("int32")}

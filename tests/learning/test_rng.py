@@ -56,7 +56,9 @@ def test_bits_are_threefry_of_seed_stream_index_time() -> None:
 
 def test_every_stream_has_its_own_number() -> None:
     numbers = [
-        rng.stream(purpose, learner) for purpose in (rng.ROWS, rng.ACTIONS, rng.PRICES) for learner in range(256)
+        rng.stream(purpose, learner)
+        for purpose in (rng.ROWS, rng.ACTIONS, rng.COEFFICIENTS, rng.GOALS)
+        for learner in range(256)
     ]
     assert len(set(numbers)) == len(numbers)
 

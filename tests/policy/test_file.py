@@ -15,7 +15,7 @@ from lowgear.policy import controller
 from lowgear.policy.dial import Dial
 from lowgear.policy.file import Policy, PolicyHeader
 from lowgear.policy.file import load as load_policy
-from tests.policy.test_controller import ENVS, HEADER, KNOWN, PLAIN, assert_same, batch, random_weights
+from tests.fixtures.weights import ENVS, HEADER, KNOWN, PLAIN, assert_same, batch, controller_of, random_weights
 
 
 @pytest.fixture
@@ -47,11 +47,9 @@ def test_save_and_load_round_trip(tmp_path: Path, header: PolicyHeader) -> None:
     assert isinstance(loaded.header.dial, Dial | None)
     assert_same(loaded.weights, weights)
     assert [p.name for p in tmp_path.iterdir()] == ["policy.safetensors"]
-    observation, gear = batch()[0][:1], np.ones((1, ENVS), np.int32)
-    np.testing.assert_array_equal(
-        controller.act(loaded.weights.gears, observation, gear, "tanh"),
-        controller.act(weights.gears, observation, gear, "tanh"),
-    )
+    observation = batch()[0][:1]
+    actions = [controller_of(each, ENVS).act_with(1, observation) for each in (loaded.weights, weights)]
+    np.testing.assert_array_equal(*actions)
 
 
 def test_saving_replaces_a_file_and_says_when_it_cannot(policy_path: Path) -> None:

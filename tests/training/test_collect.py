@@ -1,60 +1,9 @@
-from itertools import pairwise
+"""What a population lives through while it trains: rows of its steps, and its episodes."""
 
 import numpy as np
 import pytest
 
-from lowgear.config.run import resolve
-from lowgear.config.tasks import find
-from lowgear.policy.controller import Weights
-from lowgear.training.blueprint import behaviour_of
-from lowgear.training.collect import Collector
-from tests.fixtures.probes import Counting
-
-GEARS = 2
-
-
-def weights(population, rng, dial=False, durations=1, gears=GEARS):
-    def layers(*sizes):
-        return [
-            (
-                rng.normal(size=(population, a, b)).astype(np.float32),
-                rng.normal(size=(population, b)).astype(np.float32),
-            )
-            for a, b in pairwise(sizes)
-        ]
-
-    return Weights(tuple(layers(2, 4, 4, 2) for _ in range(gears)), layers(2 + dial, 4, 4, gears * durations))
-
-
-def behaviour(seeds, forced=None, **options):
-    """As the paper's recipe has it, but greedy from the first step on."""
-    settings = {
-        "forced_gear": np.array(forced or [-1] * len(seeds), np.int32),
-        "seeds": tuple(seeds),
-        "random_steps": 0,
-        "explore_steps": 0.0,
-        "explore_last": 0.0,
-    }
-    return behaviour_of(resolve(find("walker-stand"), "paper"))._replace(**settings | options)
-
-
-def repeated(policy, count):
-    """The same weights for each of `count` agents."""
-    return Weights(
-        tuple([(np.repeat(w, count, 0), np.repeat(b, count, 0)) for w, b in gear] for gear in policy.gears),
-        [(np.repeat(w, count, 0), np.repeat(b, count, 0)) for w, b in policy.master],
-    )
-
-
-def collect(lengths, seeds, chunks, **options):
-    collector = Collector(Counting(lengths), behaviour(seeds, **options))
-    settings = collector.behaviour
-    policy = weights(
-        1, np.random.default_rng(0), settings.dial is not None, len(settings.periods), gears=settings.gears
-    )
-    found = [collector.collect(repeated(policy, len(seeds)), 16) for _ in range(chunks)]
-    rows = np.concatenate([rows for rows, _ in found], axis=1)
-    return collector.columns, rows, [episode for _, episodes in found for episode in episodes]
+from tests.fixtures.collecting import collect, collector_of, gather
 
 
 def test_rows_tell_what_happened():
@@ -78,9 +27,7 @@ def test_rows_tell_where_episodes_end_for_real_or_not():
 
 def test_an_episode_succeeds_by_its_last_step_alone():
     # Episodes of 3, 5 and 7 steps: the third step is the last of one, and the fifth of another.
-    env = Counting([3, 5, 7], wins=(3, 6))
-    collector = Collector(env, behaviour([0, 1, 2]))
-    _, episodes = collector.collect(repeated(weights(1, np.random.default_rng(0)), 3), 24)
+    _, episodes = gather(collector_of([3, 5, 7], [0, 1, 2], wins=(3, 6)), 24)
     found = {agent: [e.success for e in episodes if e.agent == agent] for agent in range(3)}
     assert found == {0: [True] * 8, 1: [False] * 4, 2: [False] * 3}
     assert {type(e.success) for e in episodes} == {bool}
@@ -142,16 +89,15 @@ def test_exploration_falls_and_random_steps_are_uniform():
 
 
 def test_restart_closes_the_open_pick_and_opens_new_episodes():
-    collector = Collector(Counting([50]), behaviour([3]))
+    collector = collector_of([50], [3])
     before = collector.env.seeds
-    policy = weights(1, np.random.default_rng(0))
-    rows, _ = collector.collect(policy, 8, last=True)
+    rows, _ = gather(collector, 8, last=True)
     assert rows[0, -1, collector.columns.closed] == rows[0, -1, collector.columns.ended] == 1
     assert not rows[0, :-1, collector.columns.ended].any()
     assert rows[0, -1, collector.columns.alive] == 1  # cut short, not ended
     collector.restart(1)
     assert collector.env.seeds != before
-    rows, _ = collector.collect(policy, 8)
+    rows, _ = gather(collector, 8)
     assert rows[0, 0, collector.columns.observation].tolist() == [0, 0]
     assert rows[0, 0, collector.columns.age] == 1
 

@@ -1,45 +1,37 @@
-"""While agents train: each episode of a dial agent at one position, and picks that hold for their own durations."""
+"""While agents train: each episode of a dial agent at one position, and picks that hold for their own periods."""
 
 import numpy as np
 import pytest
 
-from lowgear.training import collect as collect_module
-from lowgear.training.collect import Collector
-from tests.fixtures.probes import Counting
-from tests.training.test_collect import GEARS, behaviour, collect, repeated, weights
+from lowgear.policy.controller import Controller
+from tests.fixtures.collecting import collect, collector_of, gather
+from tests.fixtures.weights import controller_of, small_weights
 
-PERIODS = (1, 3, 5)
+PERIODS, GEARS = (1, 3, 5), 2
 
 
 @pytest.fixture
 def shown(monkeypatch):
     """The positions (P, 1) that masters are asked with, call by call."""
     seen = []
-    plain = collect_module.values
+    plain = Controller.values
 
-    def values(master, observation, position, activation):
-        seen.append(None if position is None else position.copy())
-        return plain(master, observation, position, activation)
+    def values(self, observation):
+        seen.append(None if self.position is None else self.position.copy())
+        return plain(self, observation)
 
-    monkeypatch.setattr(collect_module, "values", values)
+    monkeypatch.setattr(Controller, "values", values)
     return seen
 
 
 def dial_collector(lengths, seeds, turns=None, **options):
-    turns = np.array([True] * len(seeds) if turns is None else turns)
-    return Collector(Counting(lengths), behaviour(seeds, dial=turns, **options))
-
-
-def policy_of(collector, dial=True):
-    durations = len(collector.behaviour.periods)
-    return repeated(weights(1, np.random.default_rng(0), dial, durations), collector.population)
+    return collector_of(lengths, seeds, dial=np.array([True] * len(seeds) if turns is None else turns), **options)
 
 
 def test_each_episode_has_one_position_and_the_next_another(shown):
     collector = dial_collector([4, 6, 50], [0, 1, 2], turns=[True, False, True], periods=(1,))
-    policy = policy_of(collector)
     for _ in range(3):  # episodes go on from one chunk to the next
-        collector.collect(policy, 8)
+        gather(collector, 8)
     positions = np.array(shown)[:, :, 0]
     assert positions.shape == (24, 3)  # the master is asked at every step
     episodes = positions[:, 0].reshape(6, 4)
@@ -51,8 +43,7 @@ def test_each_episode_has_one_position_and_the_next_another(shown):
 
 
 def test_without_dials_the_master_sees_the_observation_alone(shown):
-    collector = Collector(Counting([4]), behaviour([0]))
-    collector.collect(policy_of(collector, dial=False), 16)
+    gather(collector_of([4], [0]), 16)
     assert shown
     assert all(position is None for position in shown)
 
@@ -62,7 +53,7 @@ def test_a_restart_turns_the_dials_anew_each_number_to_its_own_position():
     positions = []
     for number in range(400):
         collector.restart(number)
-        positions.append(collector._position[:, 0].copy())
+        positions.append(collector.controller.position[:, 0].copy())
     positions = np.array(positions)
     assert (positions[:, 1] == 0).all()
     turned = positions[:, 0]
@@ -75,8 +66,7 @@ def test_a_restart_turns_the_dials_anew_each_number_to_its_own_position():
 
 
 def test_positions_within_a_run_cover_the_dial(shown):
-    collector = dial_collector([1, 1], [0, 1], periods=(1,))
-    collector.collect(policy_of(collector), 400)
+    gather(dial_collector([1, 1], [0, 1], periods=(1,)), 400)
     for turned in np.array(shown)[:, :, 0].T:
         assert len(set(turned)) == 400
         assert abs(turned.mean()) < 0.12
@@ -96,22 +86,21 @@ def test_an_agent_acts_the_same_alone_and_in_company(shown):
 def test_a_collector_goes_on_from_a_restart_as_one_that_never_stopped():
     options = {"periods": PERIODS, "explore_steps": 60.0}
     whole = dial_collector([7, 30], [3, 4], **options)
-    policy = policy_of(whole)
     for _ in range(2):
-        whole.collect(policy, 16)
+        gather(whole, 16)
     resumed = dial_collector([7, 30], [3, 4], **options)
     resumed.steps = whole.steps
     for collector in (whole, resumed):
         collector.restart(1)
-    np.testing.assert_array_equal(whole._position, resumed._position)
+    np.testing.assert_array_equal(whole.controller.position, resumed.controller.position)
     for _ in range(2):
-        one, two = (collector.collect(policy, 16) for collector in (whole, resumed))
+        one, two = (gather(collector, 16) for collector in (whole, resumed))
         np.testing.assert_array_equal(one[0], two[0])
         assert one[1] == two[1]
-        np.testing.assert_array_equal(whole._position, resumed._position)
+        np.testing.assert_array_equal(whole.controller.position, resumed.controller.position)
 
 
-def test_picks_hold_for_the_durations_they_carry_and_every_choice_is_tried():
+def test_picks_hold_for_the_periods_they_carry_and_every_choice_is_tried():
     columns, rows, _ = collect([1000, 7], [0, 1], 30, periods=PERIODS, explore_steps=1e9)
     tried = []
     for agent, length in zip(rows, (1000, 7), strict=True):
@@ -132,10 +121,10 @@ def test_picks_hold_for_the_durations_they_carry_and_every_choice_is_tried():
 
 def test_a_greedy_master_takes_its_best_choice_of_all():
     columns, rows, _ = collect([1000], [0], 2, periods=PERIODS)
-    policy = weights(1, np.random.default_rng(0), durations=len(PERIODS))
+    weights = small_weights(1, np.random.default_rng(0), periods=len(PERIODS))
     begins = np.flatnonzero(rows[0][:, columns.age] == 1)
     seen = rows[0][begins][:, columns.observation]
-    best = collect_module.values(policy, seen[None], None, "tanh")[0].argmax(axis=-1)
+    best = controller_of(weights, len(seen), periods=PERIODS).values(seen[None])[0].argmax(axis=-1)
     np.testing.assert_array_equal(rows[0][begins, columns.choice], best)
 
 

@@ -1,13 +1,17 @@
+"""The loop: exact resumption, one chunk of lag, damaged files, divergence, and what it learns."""
+
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
 import pytest
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
 
 from lowgear import LowgearError, envs
 from lowgear.config.run import resolve
@@ -15,11 +19,14 @@ from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import Task, find
 from lowgear.policy.dial import Dial
 from lowgear.policy.file import load
+from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
+from tests.fixtures.compilations import compilations
+from tests.fixtures.methods import assert_equal
 from tests.fixtures.probes import Counting, Valley
+from tests.fixtures.training import SMALL, Hear, StopAt, policy_bytes, without_speed
 
 TASK = find("cartpole-swingup")
-SMALL = {"batch": 16, "critic_units": 8, "random_steps": 64, "chunk": 32, "master_batch": 8}
 
 
 def make(config, directory=None):
@@ -39,30 +46,6 @@ def run(path, config, stop_at=None):
     training.run([StopAt(stop_at)] if stop_at else [])
     training.close()
     return directory
-
-
-class StopAt:
-    """Breaks the loop the way a crash would: nothing after that chunk is written."""
-
-    def __init__(self, steps):
-        self.steps = steps
-
-    def on_log(self, lines): ...
-
-    def on_evaluation(self, lines): ...
-
-    def on_steps(self, steps):
-        if steps >= self.steps:
-            raise KeyboardInterrupt
-
-
-def policy_bytes(directory, agents):
-    return [directory.policy(agent, best).read_bytes() for agent in range(agents) for best in (False, True)]
-
-
-def without_speed(directory):
-    lines = [json.loads(line) for line in directory.metrics.read_text().splitlines()]
-    return [{k: v for k, v in line.items() if k != "steps_per_second"} for line in lines]
 
 
 # Checkpoints fall within picks of 3 and 7 steps, and within episodes, each at a position of its own.
@@ -88,7 +71,7 @@ def test_a_broken_run_ends_as_an_unbroken_one(tmp_path, unbroken, stop_at):
     assert without_speed(broken) == without_speed(unbroken)
 
 
-def test_a_run_with_dials_and_durations_keeps_what_it_is(unbroken):
+def test_a_run_with_dials_and_periods_keeps_what_it_is(unbroken):
     assert unbroken.read_config() == DIALS
     headers = [load(unbroken.policy(agent)).header for agent in range(4)]
     assert [header.dial for header in headers] == [
@@ -104,6 +87,25 @@ def test_a_run_with_dials_and_durations_keeps_what_it_is(unbroken):
         if line["kind"] == "evaluation":
             assert line["cost_coefficient"] == headers[line["agent"]].cost_coefficient
             assert 2 <= line["period_mean"] <= 7
+
+
+def test_checkpoints_with_the_names_of_earlier_versions_are_read(tmp_path, unbroken):
+    earlier = RunDirectory(shutil.copytree(unbroken.path, tmp_path / "run"))
+    path = earlier.state(read_latest(earlier).number)
+    names = {".advantage": ".earnings", ".value": ".level"}
+    tensors = {}
+    for name, tensor in load_tensors(path.read_bytes()).items():
+        for new, old in names.items():
+            name = name.replace(new, old)
+        tensors[name] = tensor
+    assert {new for new in names.values() if any(new in name for name in tensors)} == {".earnings", ".level"}
+    path.write_bytes(save_tensors(tensors))
+    states = []
+    for directory in (earlier, RunDirectory(shutil.copytree(unbroken.path, tmp_path / "other"))):
+        training = make(DIALS, directory)
+        states.append(training.learner.states())
+        training.close()
+    assert_equal(*states)
 
 
 def test_resume_with_a_ring_that_has_wrapped(tmp_path):
@@ -127,14 +129,14 @@ def test_killed_at_any_moment_and_resumed(tmp_path):
     with subprocess.Popen([*command, "--out", str(tmp_path / "whole")], **quiet) as whole:
         for number in range(3):
             process = subprocess.Popen(again if number else [*command, "--out", str(broken.path)], **quiet)
-            before = broken.read_mark()
+            before = read_latest(broken)
             deadline = time.monotonic() + 120
-            while broken.read_mark() == before and process.poll() is None and time.monotonic() < deadline:
+            while read_latest(broken) == before and process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.01)
             time.sleep(0.05 * number)
             process.send_signal(signal.SIGKILL)
             process.wait()
-            assert broken.read_mark() != before
+            assert read_latest(broken) != before
         subprocess.run(again, check=True, capture_output=True)
     assert whole.returncode == 0
     assert policy_bytes(broken, 1) == policy_bytes(RunDirectory(tmp_path / "whole"), 1)
@@ -148,27 +150,54 @@ def test_one_chunk_of_lag(monkeypatch):
     config = small_config(steps=256, evaluate_every=0)
     training = make(config)
     acted, learned = [], []
-    collect, acting = training.collector.collect, training.learner.acting
+    begin_chunk, networks = training.collector.begin_chunk, training.learner.networks
 
-    def spy_collect(weights, *args, **kwargs):
-        acted.append(weights.master[0][0].copy())
-        return collect(weights, *args, **kwargs)
+    def spy_begin_chunk(steps):
+        acted.append(training.collector.weights.master[0][0].copy())
+        return begin_chunk(steps)
 
-    def spy_acting():
-        found = acting()
+    def spy_networks():
+        found = networks()
         learned.append(found[-1][0][0].copy())
         return found
 
-    monkeypatch.setattr(training.collector, "collect", spy_collect)
-    monkeypatch.setattr(training.learner, "acting", spy_acting)
-    start = training.weights.master[0][0].copy()
+    monkeypatch.setattr(training.collector, "begin_chunk", spy_begin_chunk)
+    monkeypatch.setattr(training.learner, "networks", spy_networks)
+    start = training.collector.weights.master[0][0].copy()
     training.run()
+    training.close()
     # Learning starts with chunk 1, which completes the random steps. Chunks 0 to 2 act with the first weights, chunk
     # 3 + i with those after i + 1 rounds of updates; nothing is left to act after the last two rounds.
     assert all(np.array_equal(weights, start) for weights in acted[:3])
     for weights, after in zip(acted[3:], learned, strict=False):
         assert np.array_equal(weights, after)
     assert len(learned) == len(acted) - 1 == 7
+    np.testing.assert_array_equal(training.policy(0).weights.master[0][0], learned[-1])
+    # Where the time went.
+    timings = training.timings
+    assert timings.rounds == 7
+    assert 0 < timings.environment < timings.collecting
+    assert timings.first_round_at is not None
+    assert timings.learning > 0
+    assert timings.waiting > 0
+
+
+def test_nothing_is_compiled_after_the_first_round():
+    training = make(small_config(steps=384, evaluate_every=0))
+    heard = []
+
+    class Listen(Hear):
+        def on_steps(self, steps):
+            heard.append((steps, list(names)))
+
+    with compilations() as names:
+        training.run([Listen()])
+    training.close()
+    # The random steps take two chunks; the third is collected while the first round compiles.
+    assert {steps: len(found) for steps, found in heard if steps >= 96} == {
+        steps: len(heard[2][1]) for steps in range(96, 385, 32)
+    }
+    assert len(heard[2][1]) > 0
 
 
 def test_the_same_seed_is_the_same_run_and_another_is_not(tmp_path):
@@ -198,27 +227,36 @@ def test_a_full_disk_is_an_error_and_the_run_goes_on_later(tmp_path):
     assert RunDirectory(path).policy(0).exists()
 
 
-def test_a_checkpoint_of_another_shape_is_refused(tmp_path):
-    directory = run(tmp_path / "run", small_config())
-    raw = json.loads(directory.config.read_text())
-    directory.config.write_text(json.dumps(raw | {"gears": [4, 16]}))
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("finished") / "run", small_config())
+
+
+@pytest.fixture
+def copied(tmp_path, finished):
+    """A run of one's own to damage."""
+    return RunDirectory(shutil.copytree(finished.path, tmp_path / "run"))
+
+
+def test_a_checkpoint_of_another_shape_is_refused(copied):
+    raw = json.loads(copied.config.read_text())
+    copied.config.write_text(json.dumps(raw | {"gears": [4, 16]}))
     with pytest.raises(LowgearError, match="another task or version"):
-        make(directory.read_config(), directory)
+        make(copied.read_config(), copied)
 
 
 @pytest.mark.parametrize("damage", ["state", "rows", "latest", "config"])
-def test_damaged_checkpoints_are_named(tmp_path, damage):
-    directory = run(tmp_path / "run", small_config())
-    mark = directory.read_mark()
+def test_damaged_checkpoints_are_named(copied, damage):
+    latest = read_latest(copied)
     path = {
-        "state": directory.state(mark.number),
-        "rows": directory.rows(mark.segments[0][0]),
-        "latest": directory.latest,
-        "config": directory.config,
+        "state": copied.state(latest.number),
+        "rows": copied.rows(latest.segments[0][0]),
+        "latest": copied.latest,
+        "config": copied.config,
     }[damage]
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(LowgearError, match=path.name):
-        make(directory.read_config(), directory)
+        make(copied.read_config(), copied)
 
 
 def test_divergence_is_an_error_not_a_nan_policy():
@@ -226,6 +264,7 @@ def test_divergence_is_an_error_not_a_nan_policy():
     training = make(config)
     with pytest.raises(LowgearError, match="learning rate"):
         training.run()
+    training.close()
 
 
 def test_time_limits_are_bootstrapped_and_ends_are_not():
@@ -250,15 +289,10 @@ def test_time_limits_are_bootstrapped_and_ends_are_not():
         overrides={"batch": 64, "critic_units": 32, "target_rate": 0.05},
         evaluate_every=0,
     )
-    values = []
-
-    class Keep(StopAt):
-        def on_log(self, lines):
-            values.append([line.get("gear1_value") for line in lines])
-
-    training = Training(config, Ones([2, 2]), None)
-    training.run([Keep(10**9)])
-    ended, limited = values[-1]
+    training, heard = Training(config, Ones([2, 2]), None), Hear()
+    training.run([heard])
+    training.close()
+    ended, limited = (line["gear1_value"] for line in heard.lines[-2:])
     assert limited == pytest.approx(10, abs=2.5)  # 1 / (1 - 0.9), plus some entropy
     assert ended < 3.5  # every other step is a last one: v = 1 + 0.9 · v / 2, about 1.8
 
@@ -280,29 +314,8 @@ def test_the_master_learns_when_the_large_gear_is_worth_its_price():
     )
     training = Training(config, envs.wrap(Valley, 2), lambda n: envs.wrap(Valley, n))
     training.run()
+    training.close()
     free, dear = training.last_evaluation
     assert free["large_share"] > 0.8
     assert dear["large_share"] < 0.2
     assert free["return_mean"] > dear["return_mean"] + 2
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="on one core there is one job")
-@pytest.mark.parametrize(
-    ("gears", "own_process", "steps_aside"), [((2, 64), True, True), ((2, 64), False, False), ((8, 8), True, False)]
-)
-def test_what_collects_gives_way_to_one_large_job_in_a_process_of_its_own(gears, own_process, steps_aside):
-    config = resolve(TASK, "paper", gears=gears, steps=128, evaluate_every=0)
-    found = []
-
-    def make():  # in a thread that ends, because giving way can't be taken back
-        training = Training(config, envs.make(TASK, 1), None, own_process=own_process)
-        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
-        training.close()
-
-    usual = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    thread = threading.Thread(target=make)
-    thread.start()
-    thread.join()
-    assert found == [max(usual, 10) if steps_aside else usual]
-    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == usual

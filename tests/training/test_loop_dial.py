@@ -8,7 +8,6 @@ from lowgear.config.run import resolve
 from lowgear.config.tasks import Task
 from lowgear.evaluation import evaluate
 from lowgear.evaluation.evaluate import Played, play_policies, summarise
-from lowgear.policy import cost
 from lowgear.training.loop import Training
 from tests.fixtures.probes import Counting, Valley
 
@@ -39,7 +38,7 @@ def test_one_agent_uses_the_large_gear_where_it_is_cheap_and_not_where_it_is_dea
     assert (policy.weights.tariff is not None) == known
     policies = [policy.at(value) for value in policy.header.dial.settings(4)]
     played = play_policies(policies, lambda count: envs.wrap(Valley, count), 10, "greedy", 0)
-    found = [summarise(played, place, policy.header.prices) for place in range(4)]
+    found = [summarise(played, place, policy.header.cost) for place in range(4)]
     share = [each["large_share"] for each in found]
     assert share[0] > 0.8
     assert share[1] > 0.6
@@ -66,9 +65,13 @@ def test_scores_are_return_minus_what_the_master_pays(monkeypatch, price_picks, 
         success=None,
     )
     monkeypatch.setattr(evaluate, "play_policies", lambda *_: played)
-    training._evaluate()
+    training.collector.steps = config.steps  # nothing is left to do but to evaluate
+    training.run()
     training.close()
-    prices = cost.prices(2, 1, (2, 4), 2, durations=2, sees_position=not known)
-    small, large = prices.gears
-    paid = (3 * small + 2 * large + (3 * prices.pick if price_picks else 0)) / small  # of a mean episode
+    small, large = (2 * (2 * units + units * units + 2 * units) + 3 for units in (2, 4))
+    pick = 2 * ((2 + (not known)) * 2 + 2 * 2 + 2 * 4)
+    paid = (3 * small + 2 * large + (3 * pick if price_picks else 0)) / small  # of a mean episode
     assert training.best == pytest.approx([6 - 0.01 * paid, 6])
+    assert [line["flops_per_step"] for line in training.last_evaluation] == pytest.approx(
+        [(6 * small + 4 * large + 6 * pick) / 10] * 2  # what ran, whoever pays
+    )

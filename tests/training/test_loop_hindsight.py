@@ -20,12 +20,12 @@ from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
 from lowgear.envs import make_env
-from lowgear.evaluation.evaluate import of_policies, play
+from lowgear.evaluation.evaluate import play
 from lowgear.policy.file import load
 from lowgear.training.loop import Training
-from tests.envs.test_end_on_success import drive
+from tests.fixtures.goals import drive
 from tests.fixtures.probes import Meadow
-from tests.training.test_loop import SMALL, StopAt, policy_bytes, without_speed
+from tests.fixtures.training import SMALL, StopAt, policy_bytes, without_speed
 
 QUICK = {
     "gears": (8, 32),
@@ -41,8 +41,7 @@ QUICK = {
 
 
 def success(agent: lowgear.Agent, ends: bool) -> float:
-    players = of_policies([agent.policy], "greedy")
-    return play(players, envs.wrap(Meadow, 20, end_on_success=ends), episodes=100, seed=0).success.mean()
+    return play([agent.policy], envs.wrap(Meadow, 20, end_on_success=ends), 100, "greedy", 0).success.mean()
 
 
 def test_hindsight_finds_what_chance_never_does() -> None:
@@ -106,15 +105,26 @@ def test_a_broken_run_ends_as_an_unbroken_one(tmp_path) -> None:
     assert {line["success_rate"] for line in scored if line["kind"] == "evaluation"} <= {0.0, 1.0}
 
 
+class BegunError(Exception):
+    """Instead of training."""
+
+
 @pytest.mark.parametrize("env", [lambda: Meadow(), Meadow()], ids=["a function", "an environment"])
 @pytest.mark.parametrize(
     ("recipe", "told", "ends"), [("paper", None, True), ("modern", None, False), ("modern", True, True)]
 )
-def test_an_agents_episodes_end_as_its_learners_are_told(env, recipe, told, ends) -> None:
+def test_an_agents_episodes_end_as_its_learners_are_told(monkeypatch, env, recipe, told, ends) -> None:
+    def begin(config, batch, _):
+        raise BegunError(config, batch)
+
+    monkeypatch.setattr("lowgear.training.loop.Training", begin)
     settings = {} if told is None else {"end_on_success": told}
     agent = lowgear.Agent(env, gears=(2, 4), cost_coefficient=0.001, recipe=recipe, **settings)
-    assert agent._config(64).recipe.end_on_success == ends
-    _, found = drive(agent._env, 20, 19)
+    with pytest.raises(BegunError) as caught:
+        agent.learn(64)
+    config, batch = caught.value.args
+    assert config.recipe.end_on_success == ends
+    _, found = drive(batch, 20, 19)
     assert any(step.success.any() for step in found)
     assert any(step.terminated.any() for step in found) == ends
 
@@ -155,7 +165,7 @@ ONE_BY_ONE = """
 import numpy as np
 import lowgear
 from tests.fixtures.probes import Meadow
-from tests.training.test_loop import SMALL
+from tests.fixtures.training import SMALL
 
 class Single(Meadow):
     def compute_reward(self, achieved, desired, info):

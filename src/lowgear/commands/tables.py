@@ -10,7 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from lowgear.config.tasks import SOURCES, Task
-from lowgear.policy.cost import PAPER_MASTER_UNITS, cost_model
+from lowgear.policy.cost import cost_model
 
 if TYPE_CHECKING:  # its module loads NumPy, which a table of names can do without
     from lowgear.envs.protocol import EnvSpec
@@ -33,7 +33,7 @@ def task_row(task: Task, spec: "EnvSpec | None" = None) -> Row:
         row |= asdict(spec)
         row["name"] = task.name
     if row["gears"] is not None:
-        model = cost_model(row["obs_dim"], row["act_dim"], row["gears"], PAPER_MASTER_UNITS)
+        model = cost_model(row["obs_dim"], row["act_dim"], row["gears"], master_units=1)  # gears alone are shown
         row["gear_flops"], row["gear_costs"] = list(model.gears), list(model.gear_costs)
     return row
 

@@ -12,7 +12,7 @@ from lowgear.commands.output import progress_bar, show
 
 if TYPE_CHECKING:
     from lowgear.config.run_directory import RunDirectory
-    from lowgear.evaluation.tune import Found
+    from lowgear.evaluation.tune import TuneResult
     from lowgear.policy.file import Policy
 
 DEMANDS = {  # what to write for each
@@ -156,7 +156,7 @@ def _with_dials(run: "RunDirectory", agents: tuple[int, ...] | None, best: bool)
     return found
 
 
-def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, Any]) -> "list[Found]":
+def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, Any]) -> "list[TuneResult]":
     from functools import partial
 
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn

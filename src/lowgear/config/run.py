@@ -53,14 +53,6 @@ class RunConfig:
         return tuple(self.recipe.critic_units or units for units in self.gears)
 
     @property
-    def learners(self) -> tuple[int, ...]:
-        """Gears that some agent acts with, then the master's number, unless none asks it: the others need not learn."""
-        forced = {agent.forced_gear(len(self.gears)) for agent in self.agents}
-        if None in forced:
-            return tuple(range(len(self.gears) + 1))
-        return tuple(sorted(gear for gear in forced if gear is not None))
-
-    @property
     def master(self) -> str:
         """How controllers are evaluated unless told otherwise: greedy, or boltzmann where the paper samples."""
         return "boltzmann" if self.boltzmann else "greedy"

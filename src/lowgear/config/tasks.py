@@ -16,7 +16,6 @@ from lowgear.config.paper import Published, published, tables
 SOURCES = {"envpool": "EnvPool", "gym": "Gymnasium", "dmc": "dm_control"}
 PAPER_STEPS = 2_500_000
 MOUNTAIN_CAR_STEPS = 100_000
-paper = tables
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Demand(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
+class TuneResult:
     """How a search ended: the setting, or None and the nearest miss, with what was measured there."""
 
     meets: bool
@@ -65,7 +65,7 @@ class Found:
 
 
 class Search:
-    """One agent's search. Ask what it `wants`, `add` what was played, until it wants nothing."""
+    """One agent's search. Ask for the `next_batches`, `add` what was played, until there are none."""
 
     def __init__(self, policy: Policy, demand: Demand, episodes_at_most: int) -> None:
         self.policy, self.demand = policy, demand
@@ -81,7 +81,7 @@ class Search:
         self._flops: dict[int, list[DoubleArray]] = {}
         self._latency: dict[int, list[DoubleArray]] = {}
 
-    def wants(self) -> list[tuple[int, int]]:
+    def next_batches(self) -> list[tuple[int, int]]:
         """Settings to play next, each with the number of the batch."""
         if not self._scores:
             return [(place, 0) for place in range(0, SETTINGS, COARSE)]
@@ -108,14 +108,14 @@ class Search:
         if latency_us is not None:
             self._latency.setdefault(place, []).append(latency_us)
 
-    def found(self) -> Found:
+    def result(self) -> TuneResult:
         """What the search ended with."""
         kept, _ = self._bracket()
         place = kept if kept is not None else max(self._scores, key=lambda p: float(self._margin(p).mean()))
         scores, flops = np.concatenate(self._scores[place]), np.concatenate(self._flops[place])
         cost = self.policy.header.cost
         margin = self._margin(place)
-        return Found(
+        return TuneResult(
             meets=kept is not None,
             cost_coefficient=self.settings[place],
             demanded=self._demanded(),
@@ -235,16 +235,16 @@ def search(
     episodes_at_most: int,
     latency: Callable[[Played, int], DoubleArray] | None = None,
     progress: Callable[[int], None] | None = None,
-) -> list[Found]:
+) -> list[TuneResult]:
     """The setting of each policy, all searched side by side.
 
     `latency` gives the microseconds per step of each of one controller's episodes; a limit on them needs it.
     """
     searches = [Search(policy, demand, episodes_at_most) for policy in policies]
     while True:
-        wanted = [(s, place, batch) for s in searches for place, batch in s.wants()]
+        wanted = [(s, place, batch) for s in searches for place, batch in s.next_batches()]
         if not wanted:
-            return [s.found() for s in searches]
+            return [s.result() for s in searches]
         for batch in sorted({number for _, _, number in wanted}):
             now = [(s, place) for s, place, number in wanted if number == batch]
             at = [s.policy.at(s.settings[place]) for s, place in now]

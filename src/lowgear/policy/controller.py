@@ -77,10 +77,21 @@ class Controller:
         headers = [policy.header for policy in policies]
         first = headers[0]
         for header in headers[1:]:
-            if any(getattr(header, name) != getattr(first, name) for name in ("task", "gears", "obs_dim", "periods")):
-                raise LowgearError(
-                    f"policies of {first.task} {first.gears} and {header.task} {header.gears} do not mix"
-                )
+            for name in (
+                "task",
+                "gears",
+                "obs_dim",
+                "act_dim",
+                "master_units",
+                "periods",
+                "activation",
+                "sees_position",
+            ):
+                one, other = getattr(first, name), getattr(header, name)
+                if one != other:
+                    raise LowgearError(
+                        f"policies of {first.task} and {header.task} do not mix: {name} {one} and {other}"
+                    )
         positions = [header.dial.position(header.cost_coefficient) for header in headers if header.dial is not None]
         return cls(
             stack([policy.weights for policy in policies]),

@@ -9,9 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-PAPER_MASTER_UNITS = 32
-PAPER_PERIOD = 5
-
 
 def policy_flops(obs_dim: int, act_dim: int, units: int) -> int:
     """FLOPs of one action of a gear with two hidden layers of `units`, both Gaussian heads counted."""
@@ -56,7 +53,8 @@ class CostModel:
     def charge(self, gear_cost: Any, steps: Any, picks: Any = 1) -> Any:
         """What the master pays, at a coefficient of 1, for `steps` in a gear of this cost and the picks that chose it.
 
-        For numbers and for arrays, of NumPy or JAX.
+        For numbers and for arrays, of NumPy or JAX. It must be a sum of what steps and what picks cost: a score adds up
+        the steps in each gear and all picks of an episode.
         """
         return gear_cost * steps + picks * self.pick_cost
 
@@ -108,13 +106,3 @@ def cost_model(
         master_flops(obs_dim + sees_position, len(gears) * periods, master_units),
         charges_picks,
     )
-
-
-def paper_flops_reduction(obs_dim: int, act_dim: int, gears: Sequence[int], large_share: float) -> float:
-    """The reduction by the paper's own accounting.
-
-    It charges the master as a policy of 32 units every 5 steps, less than the dueling network its authors ran.
-    """
-    small, large = policy_flops(obs_dim, act_dim, gears[0]), policy_flops(obs_dim, act_dim, gears[-1])
-    master = policy_flops(obs_dim, act_dim, PAPER_MASTER_UNITS)
-    return 1.0 - ((1 - large_share) * small + large_share * large + master / PAPER_PERIOD) / large

@@ -10,11 +10,18 @@ from lowgear.config.tasks import find
 from lowgear.envs import make_env
 from lowgear.envs.goals import Asked, Distance
 from lowgear.envs.protocol import EnvSpec
-from lowgear.learning import dqn
 from lowgear.learning.hindsight import Goals
-from lowgear.policy import cost
 from lowgear.policy.dial import Dial
-from lowgear.training.blueprint import behaviour_of, header_of, knobs_of, method_of, prices_of, tariff_of
+from lowgear.training import algorithm
+from lowgear.training.setup import (
+    behaviour_of,
+    cost_of,
+    header_of,
+    learners_needed,
+    method_of,
+    parameters_of,
+    tariff_of,
+)
 
 WALKER = find("walker-stand")  # gears of 8 and 64 units, a coefficient of 0.01
 SPEC = EnvSpec("walker-stand", 24, 6, (("", 24),), 1000, (-1.0,) * 6, (1.0,) * 6)
@@ -26,20 +33,28 @@ ALL = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separ
 
 
 def master_shapes(method) -> list[tuple[int, ...]]:
-    learners = jax.eval_shape(lambda seeds: method.init(seeds, method), np.zeros(1, np.uint32))
-    assert len(learners) == len(method.gears) + 1
-    return [layer.weight.shape[1:] for layer in dqn.acting(learners[-1].params)]
+    """Of the network that is deployed."""
+    learners = jax.eval_shape(lambda seeds: algorithm.init(seeds, method), np.zeros(1, np.uint32))
+    assert len(learners) == method.learners == len(method.gears) + 1
+    return [layer.weight.shape[1:] for layer in method.master.actor(learners[-1])]
+
+
+def value_bounds(method):
+    """Of the targets of every gear."""
+    (bounds,) = {learner.settings.value_bounds for learner in method.gears}
+    return bounds
 
 
 def test_the_papers_recipe_is_the_papers_scheme() -> None:
     config = resolve(WALKER, "paper", variants=("asymmetric", "no-cost"), cost_coefficients=(0.01, 0.1))
-    method, knobs, behaviour = method_of(config, SPEC), knobs_of(config), behaviour_of(config)
-    assert (method.pick_cost, method.durations, method.dial, method.discount_by_step) == (0.0, 1, False, False)
+    method, parameters, behaviour = method_of(config, SPEC), parameters_of(config), behaviour_of(config)
+    assert (method.cost.pick_cost, method.master.choices) == (0.0, 2)
+    assert (method.dial, method.discount_by_step, method.master.known_costs) == (False, False, False)
     assert method.replay.longest_pick == 5
     assert master_shapes(method) == [(24, 32), (32, 32), (32, 2)]  # it sees the observation and picks a gear
-    assert prices_of(config, SPEC).pick == cost.master_flops(24, 2, 32)
-    np.testing.assert_allclose(knobs.cost_low, [0.01, 0.1, 0])
-    np.testing.assert_array_equal(knobs.cost_ratio, [1, 1, 1])
+    assert method.cost.pick == 2 * (24 * 32 + 32 * 32 + 32 * 2)
+    np.testing.assert_allclose(parameters.cost_low, [0.01, 0.1, 0])
+    np.testing.assert_array_equal(parameters.cost_ratio, [1, 1, 1])
     assert behaviour.dial is None
     assert behaviour.periods == (5,)
     for agent, coefficient in enumerate((0.01, 0.1, 0.0)):
@@ -52,64 +67,88 @@ def test_the_modern_recipe_charges_the_master_for_all_it_does(known: bool, input
     overrides = {"periods": (2, 5, 20), "master_units": 16}
     config = resolve(WALKER, overrides=overrides | ({} if known else {"known_prices": False}))
     method = method_of(config, SPEC)
-    assert method.priced == known
+    assert method.master.known_costs == known
     pick = 2 * (inputs * 16 + 16 * 16 + 16 * 6)  # the position is one more input where prices are learned
-    assert prices_of(config, SPEC).pick == pick
-    assert method.pick_cost == pytest.approx(pick / cost.policy_flops(24, 6, 8))
-    assert method.gear_costs == cost.gear_costs(24, 6, (8, 64))
-    assert (method.durations, method.dial, method.replay.longest_pick) == (3, True, 20)
+    small, large = (2 * (24 * units + units * units + 2 * units * 6) + 3 for units in (8, 64))
+    assert (method.cost.gears, method.cost.pick) == ((small, large), pick)
+    assert method.cost.pick_cost == pytest.approx(pick / small)
+    assert method.cost.gear_costs == pytest.approx((1, large / small))
+    assert (method.master.choices, method.dial, method.replay.longest_pick) == (6, True, 20)
     assert master_shapes(method) == [(inputs, 16), (16, 16), (16, 6)]
     header = header_of(config, SPEC, 0, 0)
-    assert header.prices == prices_of(config, SPEC)
+    assert header.cost == cost_of(config, SPEC) == method.cost
     assert header.known_prices == known
     assert header.sees_position == config.recipe.sees_position == (not known)
 
 
+def discounted_charge(config, gear, period, steps=40_000):
+    """Step by step: a gear held once for a period, then the small one for 20 steps at a time, for ever."""
+    charges, held = np.zeros(steps), cost_of(config, SPEC)
+    charges[:period] = held.gear_costs[gear]
+    charges[period:] = 1
+    charges[0] += held.pick_cost
+    charges[period::20] += held.pick_cost
+    return (charges * config.recipe.master_discount ** np.arange(steps)).sum()
+
+
 def test_masters_of_dials_are_told_what_their_choices_cost() -> None:
-    variants = ("asymmetric", "fixed-cost")
-    config = resolve(WALKER, variants=variants, cost_coefficients=(0.001, 0.1))
-    tariff = tariff_of(config, SPEC)
+    config = resolve(WALKER, variants=("asymmetric", "fixed-cost"), cost_coefficients=(0.001, 0.1))
+    tariff = tariff_of(config, cost_of(config, SPEC))
     assert tariff is not None
     np.testing.assert_allclose(tariff.low, [0.001, 0.001, 0.1])
     np.testing.assert_allclose(tariff.ratio, [100, 1, 1])
-    prices = prices_of(config, SPEC)
-    by_hand = cost.tariff(prices.gear_costs, prices.pick_cost, (2, 5, 20), config.recipe.master_discount)
-    np.testing.assert_allclose(tariff.each, [by_hand] * 3, rtol=1e-6)
-    assert by_hand.index(0) == 4  # the small gear, held for 20 steps
-    np.testing.assert_array_equal(knobs_of(config, tariff).tariff, tariff.each)
-    free = tariff_of(resolve(WALKER, overrides={"price_picks": False}), SPEC)
+    whole = np.array([discounted_charge(config, gear, period) for period in (2, 5, 20) for gear in (0, 1)])
+    assert whole.argmin() == 4  # the small gear, held for 20 steps
+    np.testing.assert_allclose(tariff.each, [whole - whole.min()] * 3, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(parameters_of(config, tariff).choice_cost, tariff.each)
+    assert parameters_of(config).choice_cost is None
+    unpaid = resolve(WALKER, overrides={"price_picks": False})
+    free = tariff_of(unpaid, cost_of(unpaid, SPEC))
     assert free is not None
-    np.testing.assert_allclose(free.each[0, ::2], 0, atol=1e-4)  # then all durations of the small gear cost the same
+    np.testing.assert_allclose(free.each[0, ::2], 0, atol=1e-4)  # then all periods of the small gear cost the same
     for learned in (resolve(WALKER, overrides={"known_prices": False}), resolve(WALKER, "paper")):
-        assert tariff_of(learned, SPEC) is None
+        assert tariff_of(learned, cost_of(learned, SPEC)) is None
         assert not header_of(learned, SPEC, 0, 0).known_prices
-    assert knobs_of(config).tariff is None
+
+
+@pytest.mark.parametrize(
+    ("variants", "needed"),
+    [
+        (("small-only",), (0,)),
+        (("large-only",), (1,)),
+        (("small-only", "large-only"), (0, 1)),
+        (("large-only", "asymmetric"), (0, 1, 2)),
+    ],
+)
+def test_learners_that_nobody_acts_with_are_not_needed(variants: tuple[str, ...], needed: tuple[int, ...]) -> None:
+    config = resolve(WALKER, variants=variants)
+    assert learners_needed(config, method_of(config, SPEC)) == needed
 
 
 @pytest.mark.parametrize("dial", [False, True])
 @pytest.mark.parametrize("periods", [(5,), (2, 5)])
 @pytest.mark.parametrize("price_picks", [False, True])
-def test_dial_durations_and_price_are_set_apart(dial: bool, periods: tuple[int, ...], price_picks: bool) -> None:
+def test_dial_periods_and_price_are_set_apart(dial: bool, periods: tuple[int, ...], price_picks: bool) -> None:
     overrides = {"dial": dial, "periods": periods, "price_picks": price_picks}
     config = resolve(WALKER, "paper", cost_coefficients=(0.01, 0.1), overrides=overrides)
     method = method_of(config, SPEC)
     assert len(config.agents) == (1 if dial else 2)
     first, *_, last = master_shapes(method)
     assert (first[0], last[-1]) == (24 + dial, 2 * len(periods))
-    assert (method.pick_cost > 0) == price_picks
+    assert (method.cost.pick_cost > 0) == price_picks
     assert (behaviour_of(config).dial is None) == (not dial)
 
 
 def test_who_turns_a_dial_and_who_is_forced() -> None:
     config = resolve(WALKER, variants=ALL, cost_coefficients=(0.001, 0.1))
     assert [agent.variant for agent in config.agents] == [*ALL[:4], "fixed-cost", *ALL[4:]]
-    behaviour, knobs = behaviour_of(config), knobs_of(config)
+    behaviour, parameters = behaviour_of(config), parameters_of(config)
     assert behaviour.dial is not None
     assert behaviour.dial.tolist() == [True, False, False, False, False, False, True]
     assert behaviour.forced_gear.tolist() == [-1, 0, 1, -1, -1, -1, -1]
-    np.testing.assert_allclose(knobs.cost_low, [0.001, 0, 0, 0.001, 0.1, 0, 0.001])
-    np.testing.assert_allclose(knobs.cost_ratio, [100, 1, 1, 1, 1, 1, 100], rtol=1e-6)
-    assert knobs.shared.tolist() == [True] * 6 + [False]
+    np.testing.assert_allclose(parameters.cost_low, [0.001, 0, 0, 0.001, 0.1, 0, 0.001])
+    np.testing.assert_allclose(parameters.cost_ratio, [100, 1, 1, 1, 1, 1, 100], rtol=1e-6)
+    assert parameters.shared.tolist() == [True] * 6 + [False]
     dials = [header_of(config, SPEC, agent, 0).dial for agent in range(7)]
     free, full = Dial(0.0, 0.0), Dial(0.001, 0.1)
     assert dials == [full, free, free, Dial(0.001, 0.001), Dial(0.1, 0.1), free, full]
@@ -120,10 +159,10 @@ def test_goals_in_the_papers_recipe_and_in_ours() -> None:
     assert paper.goals == Goals((25, 28), (28, 31), RULE, share=0.8, shift=1.0, ends=True)
     assert modern.goals == Goals((25, 28), (28, 31), RULE, share=0.8, shift=0.0, ends=False)
     for method in (paper, modern):
-        assert method.replay.hindsight
-    assert paper.sac.value_bounds is None
-    assert modern.sac.value_bounds == pytest.approx((-20.0, 0.0))  # -1 a step at a discount of 0.95
-    assert (paper.scaled, modern.scaled) == (False, True)
+        assert method.replay.track_episodes
+    assert value_bounds(paper) is None
+    assert value_bounds(modern) == pytest.approx((-20.0, 0.0))  # -1 a step at a discount of 0.95
+    assert (paper.normalised, modern.normalised) == (False, True)
     assert behaviour_of(resolve(PUSH), has_goals=True).random_share == 0.3
     assert behaviour_of(resolve(PUSH, "paper"), has_goals=True).random_share == 0
     for recipe in ("paper", "modern"):
@@ -134,13 +173,13 @@ def test_hindsight_only_where_there_are_goals() -> None:
     for recipe in ("paper", "modern"):
         config = resolve(WALKER, recipe, overrides={"bound_targets": True})
         method = method_of(config, SPEC)
-        assert (method.goals, method.replay.hindsight, method.sac.value_bounds) == (None, False, None)
-        assert not method.scaled
+        assert (method.goals, method.replay.track_episodes, value_bounds(method)) == (None, False, None)
+        assert not method.normalised
         assert behaviour_of(config).random_share == 0
         assert not header_of(config, SPEC, 0, 0).hindsight
     config = resolve(PUSH, overrides={"hindsight_share": 0.0, "bound_targets": True})
     method = method_of(config, PUSH_SPEC, RULE)
-    assert (method.goals, method.replay.hindsight, method.sac.value_bounds) == (None, False, None)
+    assert (method.goals, method.replay.track_episodes, value_bounds(method)) == (None, False, None)
     assert not header_of(config, PUSH_SPEC, 0, 0).hindsight
 
 
@@ -166,13 +205,13 @@ def test_goals_that_nobody_can_judge_are_an_error_with_a_remedy() -> None:
 def test_value_bounds_by_hand(recipe: str, discounts: tuple[float, ...], shift: float, bounds) -> None:
     overrides = {"bound_targets": True, "goal_reward_shift": shift}
     config = resolve(PUSH, recipe, discounts=discounts, overrides=overrides)
-    assert method_of(config, PUSH_SPEC, RULE).sac.value_bounds == pytest.approx(bounds, abs=1e-9)
+    assert value_bounds(method_of(config, PUSH_SPEC, RULE)) == pytest.approx(bounds, abs=1e-9)
 
 
 def test_no_bounds_where_rewards_are_not_known() -> None:
     config = resolve(PUSH, overrides={"bound_targets": True})
     for rule in (Distance(0.05, sparse=False), Asked("any", None)):
-        assert method_of(config, PUSH_SPEC, rule).sac.value_bounds is None
+        assert value_bounds(method_of(config, PUSH_SPEC, rule)) is None
 
 
 def test_episodes_end_as_the_recipe_has_it() -> None:

@@ -1,6 +1,4 @@
-"""Hindsight in the method: what learners are fed, and that agents and learners still never read each other."""
-
-from functools import partial
+"""Hindsight in Algorithm 1: agents and learners still never read each other, and a host is asked once."""
 
 import jax
 import jax.numpy as jnp
@@ -9,25 +7,26 @@ import pytest
 
 from lowgear import LowgearError
 from lowgear.envs.goals import Asked, Distance
-from lowgear.learning import hindsight, method, replay
-from lowgear.learning.hindsight import Goals, Told
-from lowgear.learning.method import Draw
+from lowgear.learning import replay
+from lowgear.learning.hindsight import Goals
 from lowgear.learning.replay import Columns, ReplaySettings
-from lowgear.training.parallel import Learner
-from tests.learning import test_method as plain
-from tests.learning.test_hindsight import Host
-from tests.learning.test_method import agent, assert_close, equal, knobs, only
+from lowgear.training import algorithm
+from lowgear.training.parallel import ParallelLearner
+from tests.fixtures import methods
+from tests.fixtures.compilations import compilations
+from tests.fixtures.goals import Host
+from tests.fixtures.methods import agent, assert_close, buffer_of, equal, only, parameters
 
 COLUMNS = Columns(obs_dim=3, act_dim=1)  # what is seen, what is achieved, what is desired
 PERIOD, CHUNK, CAPACITY, UPDATES = 3, 12, 48, 40
 ALL = (0, 1, 2)
 GOALS = Goals(achieved=(1, 2), desired=(2, 3), rule=Distance(1.0), share=0.8, shift=0.0, ends=False)
-METHOD = plain.METHOD._replace(
-    obs_dim=3, replay=ReplaySettings(COLUMNS, 2, PERIOD, 1_000, hindsight=True), goals=GOALS._replace(ends=True)
+METHOD = methods.method(
+    obs_dim=3, replay=ReplaySettings(COLUMNS, 2, PERIOD, 1_000, track_episodes=True), goals=GOALS._replace(ends=True)
 )
-WITHOUT = METHOD._replace(goals=None, replay=METHOD.replay._replace(hindsight=False))
-learn = jax.jit(method.learn, static_argnames=("which", "updates", "method"))
-init = jax.jit(method.init, static_argnames="method")
+WITHOUT = METHOD._replace(goals=None, replay=METHOD.replay._replace(track_episodes=False))
+compiled = jax.jit(algorithm.update, static_argnames=("which", "updates", "method"))
+init = jax.jit(algorithm.init, static_argnames="method")
 
 
 def walk(rng: np.random.Generator, count: int, gear=None) -> np.ndarray:
@@ -54,27 +53,22 @@ def walk(rng: np.random.Generator, count: int, gear=None) -> np.ndarray:
     return rows
 
 
-def ring_of(rows: np.ndarray, shared: jax.Array, method=METHOD) -> replay.Replay:
-    """Wraps around where there are more rows than the ring holds."""
-    insert = jax.jit(partial(replay.insert, settings=method.replay))
-    ring = replay.init(len(rows), CAPACITY, method.replay)
-    for begin in range(0, rows.shape[1], CHUNK):
-        ring = insert(ring, rows[:, begin : begin + CHUNK], shared)
-    return ring
+def written(rows: np.ndarray, shared: jax.Array) -> replay.Replay:
+    return buffer_of(rows, shared, METHOD.replay, CAPACITY, CHUNK)
 
 
-def run(ring, settings, learners=None, which=ALL, method=METHOD, time=0):
-    learners = init(settings.seed, METHOD) if learners is None else learners
+def run(buffer, agents, learners=None, which=ALL, method=METHOD, time=0):
+    learners = init(agents.seed, METHOD) if learners is None else learners
     mine = tuple(learners[number] for number in which)
-    return learn(mine, ring, settings, jnp.int32(time), which=which, updates=UPDATES, method=method)
+    return compiled(mine, buffer, agents, None, jnp.int32(time), which=which, updates=UPDATES, method=method)
 
 
 @pytest.fixture(scope="module")
 def population():
     """Three agents of different seeds that lived different lives; the last has separate buffers."""
-    settings = knobs([4, 5, 6], shared=jnp.array([True, True, False]))
+    agents = parameters([4, 5, 6], shared=jnp.array([True, True, False]))
     rng = np.random.default_rng(0)
-    return ring_of(np.stack([walk(rng, CAPACITY + 2 * CHUNK) for _ in range(3)]), settings.shared), settings
+    return written(np.stack([walk(rng, CAPACITY + 2 * CHUNK) for _ in range(3)]), agents.shared), agents
 
 
 @pytest.fixture(scope="module")
@@ -94,10 +88,10 @@ def test_every_learner_learns_and_says_so(population, together) -> None:
 
 @pytest.mark.parametrize("which", [0, 2])
 def test_an_agent_learns_the_same_alone_and_in_company(population, together, which: int) -> None:
-    ring, settings = population
+    buffer, agents = population
     part = slice(which, which + 1)
-    fresh = agent(init(settings.seed, METHOD), part)  # cut out: to compile them for one agent takes long
-    alone, metrics = run(only(ring, part), agent(settings, part), fresh)
+    fresh = agent(init(agents.seed, METHOD), part)  # cut out: to compile them for one agent takes long
+    alone, metrics = run(only(buffer, part), agent(agents, part), fresh)
     assert_close(alone, agent(together[0], part))
     assert_close(metrics, agent(together[1], part))
 
@@ -109,33 +103,33 @@ def test_a_part_of_the_learners_learns_as_all_do(population, together, which) ->
     assert_close(metrics, {name: together[1][name] for name in metrics})
 
 
-def test_learning_is_repeatable_and_the_clock_matters(population, together) -> None:
+def test_updates_are_repeatable_and_the_time_matters(population, together) -> None:
     assert equal(run(*population)[0], together[0])
     for later, other in zip(run(*population, time=UPDATES)[0], together[0], strict=True):
         assert not equal(later.params, other.params)
 
 
 def test_hindsight_makes_a_difference_and_none_where_nothing_is_relabelled(population, together) -> None:
-    ring, settings = population
+    buffer, agents = population
     some = (0, 2)
     # A shift is a bonus for every step: the same as if the environment had paid it.
     never = METHOD._replace(goals=METHOD.goals._replace(share=1e-12, shift=0.5))
-    left, said = run(ring, settings, which=some, method=never)
-    paid = ring._replace(rows=ring.rows.at[..., COLUMNS.reward].add(0.5), episodes=None)
-    without, metrics = run(paid, settings, which=some, method=WITHOUT)
+    left, said = run(buffer, agents, which=some, method=never)
+    paid = buffer._replace(rows=buffer.rows.at[..., COLUMNS.reward].add(0.5), episodes=None)
+    without, metrics = run(paid, agents, which=some, method=WITHOUT)
     assert_close(left, without)
     assert_close(said, metrics)
-    plainly, _ = run(ring._replace(episodes=None), settings, which=some, method=WITHOUT)
+    plainly, _ = run(buffer._replace(episodes=None), agents, which=some, method=WITHOUT)
     for one, number in zip(plainly, some, strict=True):
         assert not equal(one.params, together[0][number].params)
 
 
 def test_a_gear_without_rows_stays_exactly_as_it_was() -> None:
-    settings = knobs([1, 2, 3], shared=jnp.array([False, True, True]))
+    agents = parameters([1, 2, 3], shared=jnp.array([False, True, True]))
     rng = np.random.default_rng(1)
-    ring = ring_of(np.stack([walk(rng, CAPACITY, gear=0) for _ in range(3)]), settings.shared)
-    fresh = init(settings.seed, METHOD)
-    new, _ = run(ring, settings, fresh)
+    buffer = written(np.stack([walk(rng, CAPACITY, gear=0) for _ in range(3)]), agents.shared)
+    fresh = init(agents.seed, METHOD)
+    new, _ = run(buffer, agents, fresh)
     assert equal(agent(new[1], slice(0, 1)), agent(fresh[1], slice(0, 1)))
     for learner, where in ((0, 0), (2, 0), (1, 1)):
         part = slice(where, where + 1)
@@ -144,7 +138,7 @@ def test_a_gear_without_rows_stays_exactly_as_it_was() -> None:
 
 
 def test_separate_buffers_learn_from_own_steps_but_any_goal_of_the_episode() -> None:
-    settings = knobs([1, 1, 1], shared=jnp.array([False, False, False]))
+    agents = parameters([1, 1, 1], shared=jnp.array([False, False, False]))
     rows = np.stack([walk(np.random.default_rng(2), CAPACITY)] * 3)
     large = rows[0, :, COLUMNS.choice] == 1
     assert 0 < large.sum() < CAPACITY
@@ -153,7 +147,7 @@ def test_separate_buffers_learn_from_own_steps_but_any_goal_of_the_episode() -> 
         """Whether the small gears stay alike when this column of the large gear's steps changes."""
         changed = rows.copy()
         changed[1, large, column] += 3
-        new, _ = run(ring_of(changed, settings.shared), settings)
+        new, _ = run(written(changed, agents.shared), agents)
         return equal(agent(new[0], slice(0, 1)), agent(new[0], slice(1, 2)))
 
     assert small_gears(COLUMNS.reward)
@@ -165,7 +159,7 @@ def test_a_host_is_asked_once_for_each_learner_and_chunk(population, together) -
     method = METHOD._replace(goals=METHOD.goals._replace(rule=host))
     learners, metrics = run(*population, method=method)
     jax.block_until_ready(learners)
-    batch, picks = METHOD.batch, METHOD.master_batch
+    batch, picks = METHOD.gears[0].batch, METHOD.master.batch
     # The first 2: what was achieved, and the goal itself.
     assert sorted(host.shapes) == sorted([(UPDATES, 3, 2, batch, 1)] * 2 + [(UPDATES, 3, 2, picks, PERIOD, 1)])
     assert_close(learners, together[0])
@@ -186,29 +180,44 @@ def test_an_environment_is_asked_for_plain_numpy_arrays(population, together) ->
     assert kinds == {np.ndarray}
 
 
-def test_a_host_that_fails_is_named_without_a_traceback(caplog) -> None:
-    class Failing(Host):
-        def reward(self, achieved, desired):
-            raise LowgearError(f"walk: compute_reward raised for {np.shape(achieved)} and {np.shape(desired)}")
+class Failing(Host):
+    def __init__(self, error: Exception) -> None:
+        self.error = error
 
-    with pytest.raises(LowgearError, match="walk: compute_reward raised"):
-        learned(Failing(), 1)
+    def reward(self, achieved, desired):  # noqa: ARG002
+        raise self.error
+
+
+def test_a_host_that_fails_is_named_without_a_traceback(caplog) -> None:
+    with pytest.raises(LowgearError, match=r"^walk: compute_reward raised$"):
+        learned(Failing(LowgearError("walk: compute_reward raised")), 1)
     assert not caplog.records  # JAX logs what a callback raises, with a traceback
+
+
+def test_what_else_goes_wrong_in_the_background_is_raised_too() -> None:
+    with pytest.raises(jax.errors.JaxRuntimeError, match="no room"):
+        learned(Failing(MemoryError("no room")), 2)
 
 
 def learned(rule, cores: int):
     """What one agent with separate buffers knows after its ring has wrapped."""
     method = METHOD._replace(goals=METHOD.goals._replace(rule=rule))
     rows = walk(np.random.default_rng(3), 5 * CHUNK)[None]
-    learner = Learner(method, knobs([1], shared=jnp.array([False])), CAPACITY, cores=cores)
+    learner = ParallelLearner(method, parameters([1], shared=jnp.array([False])), CAPACITY, cores=cores)
+
+    def go(number: int) -> None:
+        learner.insert(rows[:, number * CHUNK : (number + 1) * CHUNK])
+        learner.start(CHUNK)
+        learner.wait()
+
     try:
-        for begin in range(0, 5 * CHUNK, CHUNK):
-            learner.insert(rows[:, begin : begin + CHUNK])
-            learner.start(CHUNK)
-            learner.wait()
-        assert len(learner._jobs) == learner._learn._cache_size() == cores
-        assert learner._insert._cache_size() == 1
-        return learner.state()
+        assert len(learner.jobs) == cores
+        go(0)
+        with compilations() as names:
+            for number in range(1, 5):
+                go(number)
+        assert not names
+        return learner.states()
     finally:
         learner.close()
 
@@ -220,42 +229,4 @@ def uncut():
 
 @pytest.mark.parametrize("rule", [Distance(1.0), Host()], ids=["device", "host"])
 def test_the_cut_over_learners_changes_nothing_and_nothing_compiles_twice(uncut, rule) -> None:
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), learned(rule, 2), uncut)
-
-
-ROWS = np.zeros((3, COLUMNS.width), np.float32)
-ROWS[:, COLUMNS.observation] = [[1, 2, 9], [3, 4, 9], [5, 6, 9]]
-ROWS[:, COLUMNS.next_observation] = [[3, 4, 9], [5, 6, 9], [7, 8, 9]]
-ROWS[:, COLUMNS.reward], ROWS[:, COLUMNS.alive], ROWS[:, COLUMNS.age] = 100, 1, (1, 2, 3)
-SETTINGS = jax.tree.map(lambda x: x[0], knobs([1], coefficients=0.1, master_discount=0.5))
-
-
-@pytest.mark.parametrize(("ends", "paid", "held", "discount"), [(True, -1, 1.5, 0), (False, -1 - 0.25, 1.75, 0.125)])
-def test_the_master_is_paid_under_the_goal_it_is_told(ends, paid, held, discount) -> None:
-    # One pick of three steps, told to want 6: it is there after its second, and beyond after its third.
-    told = Told(jnp.array([True]), jnp.array([[6.0]]), None)
-    method = METHOD._replace(discount_by_step=True, pick_cost=2.0, goals=GOALS._replace(ends=ends, rule=Distance(0.5)))
-    found = method._picks(jnp.asarray(ROWS), SETTINGS, None, Draw(jnp.array([2]), jnp.zeros(1), told), method)
-    np.testing.assert_array_equal(found.observation, [[1, 2, 6]])
-    np.testing.assert_array_equal(found.next_observation, [[7, 8, 6]])
-    np.testing.assert_allclose(found.reward, [paid - 0.1 * (held + 2)], rtol=1e-6)  # each step by half of the last
-    np.testing.assert_allclose(found.discount, [discount])
-
-
-def test_the_master_is_paid_what_the_host_says() -> None:
-    said = hindsight.Verdict(jnp.array([[-1.0, 0, 50]]), jnp.array([[False, True, False]]))
-    told = Told(jnp.array([True]), jnp.array([[6.0]]), said)
-    draw = Draw(jnp.array([2]), jnp.zeros(1), told)
-    found = method._picks(jnp.asarray(ROWS), SETTINGS, None, draw, METHOD._replace(discount_by_step=True))
-    np.testing.assert_allclose(found.reward, [-1 - 0.1 * 1.5], rtol=1e-6)
-    np.testing.assert_array_equal(found.discount, [0])
-
-
-def test_a_gear_is_fed_the_goal_it_is_told() -> None:
-    told = Told(jnp.array([True, True, False]), jnp.array([[6.0], [8.0], [8.0]]), None)
-    draw = Draw(jnp.array([0, 2, 2]), jnp.zeros(6), told)
-    batch = method._steps(jnp.asarray(ROWS), SETTINGS, None, draw, METHOD._replace(batch=3))
-    np.testing.assert_array_equal(batch.observation, [[1, 2, 6], [5, 6, 8], [5, 6, 9]])
-    np.testing.assert_array_equal(batch.next_observation, [[3, 4, 6], [7, 8, 8], [7, 8, 9]])
-    np.testing.assert_array_equal(batch.reward, [-1, 0, 100])
-    np.testing.assert_allclose(batch.discount, [0.9, 0, 0.9])
+    assert_close(learned(rule, 2), uncut)
