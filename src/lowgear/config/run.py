@@ -13,7 +13,7 @@ from lowgear.policy.dial import Dial, span
 
 VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separate-buffers")
 MAX_SEED = 2**31 - 1
-EARLIER_FIELDS = {"goal_scale": "normalise_observations"}  # of recipes that earlier versions wrote
+EARLIER_FIELDS = {"goal_scale": "goal_normalise"}  # of recipes that earlier versions wrote
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _check_recipe(recipe: Recipe) -> None:
         raise LowgearError(
             f"actor every {recipe.actor_every} updates: chunks have {recipe.chunk}, no multiple of it; choose a divisor"
         )
-    for name in ("learning_rate", "actor_learning_rate", "master_learning_rate", "first_alpha", "first_values"):
+    for name in ("learning_rate", "actor_learning_rate", "master_learning_rate", "first_alpha"):
         value = getattr(recipe, name)
         if value is not None and not 0 < value < float("inf"):
             raise LowgearError(f"{name.replace('_', ' ')} {value}: write a number above 0")

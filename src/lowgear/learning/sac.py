@@ -42,7 +42,6 @@ class SacSettings(NamedTuple):
     critic_style: CriticStyle
     actor_every: int = 1  # updates of the critics for each of actor and temperature
     first_alpha: float = 1.0  # temperature at the start
-    first_values: float = 1.0  # times what fresh critics would say
     value_bounds: tuple[float, float] | None = None  # that targets are kept within, in the task's rewards
 
 
@@ -103,7 +102,7 @@ class Sac:
 def init(key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: int, settings: SacSettings) -> SacState:
     """A fresh gear."""
     actor_key, critic_key = jax.random.split(key)
-    critics = multiply(init_critics(critic_key, obs_dim, act_dim, critic_units), settings.first_values)
+    critics = init_critics(critic_key, obs_dim, act_dim, critic_units)
     actor = init_actor(actor_key, obs_dim, act_dim, units)
     log_alpha = jnp.log(jnp.float32(settings.first_alpha))
     target_critics = jax.tree.map(jnp.copy, critics)
@@ -150,7 +149,7 @@ def rescale(state: SacState, reward_scale: jax.Array) -> SacState:
     )
 
 
-def multiply(critics: Mlp, factor: jax.Array | float) -> Mlp:
+def multiply(critics: Mlp, factor: jax.Array) -> Mlp:
     """Critics whose values are so many times as large."""
     *hidden, last = critics
     return (*hidden, jax.tree.map(lambda x: x * factor, last))

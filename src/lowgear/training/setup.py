@@ -28,13 +28,11 @@ MakeLearners = Callable[[RunConfig, EnvSpec, Goals | None], tuple[GearLearner, .
 def sac_learners(config: RunConfig, spec: EnvSpec, goals: Goals | None) -> tuple[GearLearner, ...]:
     """One SAC for each gear."""
     recipe = config.recipe
-    normalise = recipe.critic_normalise and (goals is None or recipe.goal_critic_normalise)
     settings = SacSettings(
         recipe.actor_activation,
-        CriticStyle(recipe.critic_activation, normalise),
+        CriticStyle(recipe.critic_activation, recipe.critic_normalise),
         recipe.actor_every,
         recipe.first_alpha,
-        recipe.first_values,
         _value_bounds(config, goals),
     )
     return tuple(
@@ -70,7 +68,8 @@ def method_of(
         dial=recipe.dial,
         discount_by_step=recipe.discount_by_step,
         goals=goals,
-        normalise_observations=recipe.normalise_observations,
+        normalise_observations=recipe.normalise_observations
+        or (recipe.goal_normalise and spec.desired_goal is not None),
         scale_rewards=recipe.scale_rewards,
         lenient_twins=recipe.lenient_twins,
     )
