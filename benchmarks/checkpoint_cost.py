@@ -31,7 +31,7 @@ def measure(agents, ring, every=40_000):
     config = resolve(task, steps=ring, seeds=range(agents), checkpoint_every=every)
     spec = envs.make(task, 1).spec
     method = method_of(config, spec)
-    learner = ParallelLearner(method, parameters_of(config), config.capacity)
+    learner = ParallelLearner(method, parameters_of(config, spec), config.capacity)
     width, chunk = method.replay.columns.width, config.recipe.chunk
     rows = np.random.default_rng(0).normal(size=(agents, chunk, width)).astype(np.float32)
     rows[..., method.replay.columns.closed] = 0
@@ -56,7 +56,7 @@ def measure(agents, ring, every=40_000):
         latest = read_latest(directory)
         learner.restore(read_state(directory, latest, learner.states()), 0)
         for found in read_rows(directory, latest, agents, chunk, width):
-            learner.insert(found)
+            learner.insert(found, known=True)
         learner.states()
         resume = time.perf_counter() - began
     learner.close()

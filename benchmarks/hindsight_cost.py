@@ -49,7 +49,7 @@ def experience(columns, choices, agents, steps, rng):
 class ReadingSac(Sac):
     """Looks at every number it is fed, and learns nothing."""
 
-    def update(self, state, batch, noise, agent):  # noqa: ARG002
+    def update(self, state, batch, noise, agent, phase):  # noqa: ARG002
         return state, read((batch, noise))
 
 
@@ -71,11 +71,12 @@ def learner_of(agents, hindsight, capacity, chunk, reads):
     overrides = {"critic_units": CRITICS, "replay": capacity} | ({} if hindsight else {"hindsight_share": 0.0})
     config = resolve(TASK, gears=GEARS, seeds=range(agents), steps=10**8, overrides=overrides)
     method = method_of(config, env.spec, env.goal_rule)
+    spec = env.spec
     env.close()
     if reads:
         gears = tuple(ReadingSac(**vars(learner)) for learner in method.gears)
         method = method._replace(gears=gears, master=ReadingDqn(**vars(method.master)))
-    learner = ParallelLearner(method, parameters_of(config, tariff_of(config, method.cost)), config.capacity)
+    learner = ParallelLearner(method, parameters_of(config, spec, tariff_of(config, method.cost)), config.capacity)
     choices = method.master.choices
     rows = experience(method.replay.columns, choices, agents, config.capacity, np.random.default_rng(0))
     for begin in range(0, config.capacity, chunk):

@@ -83,7 +83,7 @@ class Frozen:
 
     gear: int
     sizes: tuple[int, ...]
-    batch = noise_dim = 1
+    batch = noise_dim = cycle = 1
 
     @property
     def gears(self):
@@ -92,7 +92,7 @@ class Frozen:
     def init(self, key):
         return init_mlp(key, self.sizes)
 
-    def update(self, state, batch, noise, agent):  # noqa: ARG002
+    def update(self, state, batch, noise, agent, phase):  # noqa: ARG002
         return state, {}
 
     def actors(self, state):

@@ -68,6 +68,7 @@ class SharedCritics:
     gears: tuple[int, ...]
     singles: tuple[Sac, ...]  # what each gear would have alone
     mixed: bool
+    cycle: int = 1
 
     @property
     def batch(self) -> int:
@@ -97,13 +98,15 @@ class SharedCritics:
         params = Params(actors, critics, jnp.zeros(len(self.gears), jnp.float32))
         return State(params, jax.tree.map(jnp.copy, critics), ADAM.init(params))
 
-    def update(self, state, batch, noise, agent):
+    def update(self, state, batch, noise, agent, phase):  # noqa: ARG002
         actions, mix = jnp.split(noise, [self.batch * (self.noise_dim - 1)])
         actions = actions.reshape(1 + len(self.gears), self.batch, self.act_dim)
-        target = self.targets(state, batch, actions[0], mix)
-        grads, metrics = jax.grad(self.losses, has_aux=True)(state.params, batch, target, actions[1:])
+        target = self.targets(state, batch, actions[0], mix, agent)
+        grads, metrics = jax.grad(self.losses, has_aux=True)(
+            state.params, batch, target, actions[1:], agent
+        )
         params, adam = adam_step(state.params, grads, state.adam, agent.learning_rate)
-        rate = self.settings.target_rate
+        rate = agent.target_rate
         target_critics = jax.tree.map(lambda t, p: t + rate * (p - t), state.target_critics, params.critics)
         return State(params, target_critics, adam), metrics
 
@@ -117,7 +120,7 @@ class SharedCritics:
         climb = sum(sac.flops() - replace(sac, units=0).flops() for sac in self.singles)
         return alone + climb
 
-    def targets(self, state, batch, noise, mix):
+    def targets(self, state, batch, noise, mix, agent):
         params, settings = state.params, self.settings
         last = len(self.gears) - 1
         sampled = [
@@ -133,7 +136,7 @@ class SharedCritics:
         target = batch.reward + batch.discount * (value - jnp.exp(params.log_alpha)[gear] * log_density)
         return target if settings.value_bounds is None else jnp.clip(target, *settings.value_bounds)
 
-    def losses(self, params, batch, target, noise):
+    def losses(self, params, batch, target, noise, agent):
         fixed, settings = jax.lax.stop_gradient(params), self.settings
         value = critic_values(params.critics, batch.observation, batch.action, settings.critic_style)
         critic_loss = 0.5 * jnp.square(value - target[None]).mean(axis=1).sum()
@@ -143,7 +146,7 @@ class SharedCritics:
             climbed = critic_values(fixed.critics, batch.observation, action, settings.critic_style).min(axis=0)
             entropy = -jax.lax.stop_gradient(log_density).mean()
             total = total + (jnp.exp(fixed.log_alpha[g]) * log_density - climbed).mean()
-            total = total + params.log_alpha[g] * (entropy - settings.target_entropy)
+            total = total + params.log_alpha[g] * (entropy - agent.target_entropy)
             metrics[f"entropy{g}"] = entropy
         return total, metrics
 
