@@ -37,7 +37,7 @@ from lowgear.envs import make_env
 from lowgear.evaluation.evaluate import at_settings, play_policies, summarise
 from lowgear.learning.networks import Mlp, critic_values, init_actor, init_critics, sample_action
 from lowgear.learning.optimiser import ADAM, adam_step
-from lowgear.learning.sac import Sac, SacSettings
+from lowgear.learning.sac import Sac, SacSettings, combine
 from lowgear.policy.files import write_whole
 from lowgear.training.loop import Training
 from lowgear.training.provenance import provenance
@@ -95,16 +95,15 @@ class SharedCritics:
             init_actor(actor_key, sac.obs_dim, sac.act_dim, sac.units)
             for actor_key, sac in zip(actor_keys, self.singles, strict=True)
         )
-        params = Params(actors, critics, jnp.zeros(len(self.gears), jnp.float32))
+        log_alpha = jnp.full(len(self.gears), jnp.log(jnp.float32(self.settings.first_alpha)))
+        params = Params(actors, critics, log_alpha)
         return State(params, jax.tree.map(jnp.copy, critics), ADAM.init(params))
 
     def update(self, state, batch, noise, agent, phase):  # noqa: ARG002
         actions, mix = jnp.split(noise, [self.batch * (self.noise_dim - 1)])
         actions = actions.reshape(1 + len(self.gears), self.batch, self.act_dim)
         target = self.targets(state, batch, actions[0], mix, agent)
-        grads, metrics = jax.grad(self.losses, has_aux=True)(
-            state.params, batch, target, actions[1:], agent
-        )
+        grads, metrics = jax.grad(self.losses, has_aux=True)(state.params, batch, target, actions[1:], agent)
         params, adam = adam_step(state.params, grads, state.adam, agent.learning_rate)
         rate = agent.target_rate
         target_critics = jax.tree.map(lambda t, p: t + rate * (p - t), state.target_critics, params.critics)
@@ -132,9 +131,13 @@ class SharedCritics:
         rows = jnp.arange(self.batch)
         action = jnp.stack([action for action, _ in sampled])[gear, rows]
         log_density = jnp.stack([density for _, density in sampled])[gear, rows]
-        value = critic_values(state.target_critics, batch.next_observation, action, settings.critic_style).min(axis=0)
+        values = critic_values(state.target_critics, batch.next_observation, action, settings.critic_style)
+        value = combine(values, agent.pessimism)
         target = batch.reward + batch.discount * (value - jnp.exp(params.log_alpha)[gear] * log_density)
-        return target if settings.value_bounds is None else jnp.clip(target, *settings.value_bounds)
+        if settings.value_bounds is None:
+            return target
+        low, high = settings.value_bounds
+        return jnp.clip(target, low / agent.reward_scale, high / agent.reward_scale)
 
     def losses(self, params, batch, target, noise, agent):
         fixed, settings = jax.lax.stop_gradient(params), self.settings
@@ -143,7 +146,8 @@ class SharedCritics:
         total, metrics = critic_loss, {"critic_loss": critic_loss, "value": value.mean()}
         for g, actor in enumerate(params.actors):
             action, log_density = sample_action(actor, batch.observation, noise[g], settings.actor_activation)
-            climbed = critic_values(fixed.critics, batch.observation, action, settings.critic_style).min(axis=0)
+            values = critic_values(fixed.critics, batch.observation, action, settings.critic_style)
+            climbed = combine(values, agent.pessimism)
             entropy = -jax.lax.stop_gradient(log_density).mean()
             total = total + (jnp.exp(fixed.log_alpha[g]) * log_density - climbed).mean()
             total = total + params.log_alpha[g] * (entropy - agent.target_entropy)

@@ -172,6 +172,18 @@ def test_config_survives_json(recipe):
     assert hash(back.agents) == hash(config.agents)
 
 
+def test_a_config_of_an_earlier_version_is_read():
+    """It has another name for one field, and none for those that came later."""
+    config = resolve(find("FetchPush-v1"))
+    raw = json.loads(json.dumps(config.to_json()))
+    recipe = raw["recipe"]
+    recipe["goal_scale"] = recipe.pop("goal_normalise")
+    for name in ("actor_every", "lenient_twins", "first_alpha", "normalise_observations", "scale_rewards"):
+        del recipe[name]
+    assert config.recipe.goal_normalise
+    assert RunConfig.from_json(raw) == config
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -193,8 +205,8 @@ def test_config_survives_json(recipe):
         ({"overrides": {"periods": (2, 2)}}, "period 2,2"),
         ({"overrides": {"periods": ()}}, "period"),
         ({"overrides": {"periods": 0}}, "period 0"),
-        ({"overrides": {"periods": (2.5,)}}, "period 2.5"),
-        ({"overrides": {"period": 5}}, "'period'"),
+        ({"overrides": {"periods": (2.5,)}}, "periods = 2.5"),
+        ({"overrides": {"period": 5}}, "period: .*did you mean periods"),
         ({"overrides": {"dial_reach": (0.0, 1.0)}}, "dial reach"),
         ({"overrides": {"dial_reach": (2.0, 1.0)}}, "dial reach.*lower first"),
         ({"overrides": {"dial_reach": (1.0, float("inf"))}}, "dial reach"),

@@ -91,6 +91,19 @@ def test_what_is_fed_is_normalised() -> None:
         np.testing.assert_array_equal(found.reward, raw.reward)
 
 
+def test_gears_are_fed_rewards_on_the_agents_scale_and_the_master_the_tasks_own() -> None:
+    buffer, agent, scaled = (
+        alone(LIVED, LARGE),
+        AGENT._replace(reward_scale=jnp.float32(4)),
+        LARGE._replace(scale_rewards=True),
+    )
+    raw, found = (sampled_steps(0, buffer, agent, None, jnp.int32(3), each).transitions for each in (LARGE, scaled))
+    np.testing.assert_allclose(found.reward, np.asarray(raw.reward) / 4, rtol=1e-6)
+    np.testing.assert_array_equal(found.observation, raw.observation)
+    raw, found = (sampled_picks(buffer, agent, None, jnp.int32(3), each).transitions for each in (LARGE, scaled))
+    np.testing.assert_array_equal(found.reward, raw.reward)
+
+
 # One pick of three steps and the first step of another, all of one open episode. An observation is what is seen, what
 # is achieved, what is desired. Steps achieve 4, 6, 8 and 6, and want 9; they were paid 100 each.
 COLUMNS = Columns(obs_dim=3, act_dim=1)

@@ -47,7 +47,7 @@ def value_bounds(method):
 
 def test_the_papers_recipe_is_the_papers_scheme() -> None:
     config = resolve(WALKER, "paper", variants=("asymmetric", "no-cost"), cost_coefficients=(0.01, 0.1))
-    method, parameters, behaviour = method_of(config, SPEC), parameters_of(config), behaviour_of(config)
+    method, parameters, behaviour = method_of(config, SPEC), parameters_of(config, SPEC), behaviour_of(config)
     assert (method.cost.pick_cost, method.master.choices) == (0.0, 2)
     assert (method.dial, method.discount_by_step, method.master.known_costs) == (False, False, False)
     assert method.replay.longest_pick == 5
@@ -100,8 +100,8 @@ def test_masters_of_dials_are_told_what_their_choices_cost() -> None:
     whole = np.array([discounted_charge(config, gear, period) for period in (2, 5, 20) for gear in (0, 1)])
     assert whole.argmin() == 4  # the small gear, held for 20 steps
     np.testing.assert_allclose(tariff.each, [whole - whole.min()] * 3, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(parameters_of(config, tariff).choice_cost, tariff.each)
-    assert parameters_of(config).choice_cost is None
+    np.testing.assert_array_equal(parameters_of(config, SPEC, tariff).choice_cost, tariff.each)
+    assert parameters_of(config, SPEC).choice_cost is None
     unpaid = resolve(WALKER, overrides={"price_picks": False})
     free = tariff_of(unpaid, cost_of(unpaid, SPEC))
     assert free is not None
@@ -142,7 +142,7 @@ def test_dial_periods_and_price_are_set_apart(dial: bool, periods: tuple[int, ..
 def test_who_turns_a_dial_and_who_is_forced() -> None:
     config = resolve(WALKER, variants=ALL, cost_coefficients=(0.001, 0.1))
     assert [agent.variant for agent in config.agents] == [*ALL[:4], "fixed-cost", *ALL[4:]]
-    behaviour, parameters = behaviour_of(config), parameters_of(config)
+    behaviour, parameters = behaviour_of(config), parameters_of(config, SPEC)
     assert behaviour.dial is not None
     assert behaviour.dial.tolist() == [True, False, False, False, False, False, True]
     assert behaviour.forced_gear.tolist() == [-1, 0, 1, -1, -1, -1, -1]
@@ -162,7 +162,7 @@ def test_goals_in_the_papers_recipe_and_in_ours() -> None:
         assert method.replay.track_episodes
     assert value_bounds(paper) is None
     assert value_bounds(modern) == pytest.approx((-20.0, 0.0))  # -1 a step at a discount of 0.95
-    assert (paper.normalised, modern.normalised) == (False, True)
+    assert (paper.normalise_observations, modern.normalise_observations) == (False, True)
     assert behaviour_of(resolve(PUSH), has_goals=True).random_share == 0.3
     assert behaviour_of(resolve(PUSH, "paper"), has_goals=True).random_share == 0
     for recipe in ("paper", "modern"):
@@ -174,13 +174,53 @@ def test_hindsight_only_where_there_are_goals() -> None:
         config = resolve(WALKER, recipe, overrides={"bound_targets": True})
         method = method_of(config, SPEC)
         assert (method.goals, method.replay.track_episodes, value_bounds(method)) == (None, False, None)
-        assert not method.normalised
+        assert not method.tracks_statistics
         assert behaviour_of(config).random_share == 0
         assert not header_of(config, SPEC, 0, 0).hindsight
     config = resolve(PUSH, overrides={"hindsight_share": 0.0, "bound_targets": True})
     method = method_of(config, PUSH_SPEC, RULE)
     assert (method.goals, method.replay.track_episodes, value_bounds(method)) == (None, False, None)
     assert not header_of(config, PUSH_SPEC, 0, 0).hindsight
+
+
+def test_settings_of_sac_reach_the_learners_and_the_agents() -> None:
+    paper = parameters_of(resolve(WALKER, "paper", learning_rates=(1e-3, 2e-3)), SPEC)
+    np.testing.assert_allclose(paper.learning_rate, [1e-3, 2e-3])
+    np.testing.assert_array_equal(paper.actor_learning_rate, paper.learning_rate)
+    np.testing.assert_allclose(paper.target_rate, [0.005] * 2)
+    np.testing.assert_array_equal(paper.target_entropy, [-6, -6])
+    np.testing.assert_array_equal(paper.pessimism, [1, 1])
+    np.testing.assert_array_equal(paper.reward_scale, [1, 1])
+    overrides = {
+        "actor_learning_rate": 5e-4,
+        "actor_every": 2,
+        "first_alpha": 0.1,
+        "target_entropy": 0.5,
+        "target_rate": 0.01,
+    }
+    config = resolve(WALKER, "paper", learning_rates=(1e-3, 2e-3), overrides=overrides)
+    changed = parameters_of(config, SPEC)
+    np.testing.assert_allclose(changed.learning_rate, [1e-3, 2e-3])
+    np.testing.assert_allclose(changed.actor_learning_rate, [5e-4] * 2)
+    np.testing.assert_allclose(changed.target_entropy, [-3] * 2)
+    np.testing.assert_allclose(changed.target_rate, [0.01] * 2)
+    for method, every, alpha in (
+        (method_of(config, SPEC), 2, 0.1),
+        (method_of(resolve(WALKER, "paper"), SPEC), 1, 1.0),
+    ):
+        assert {learner.settings.actor_every for learner in method.gears} == {every}
+        assert {learner.cycle for learner in method.gears} == {every}
+        assert {learner.settings.first_alpha for learner in method.gears} == {alpha}
+
+
+@pytest.mark.parametrize("name", ["normalise_observations", "scale_rewards", "lenient_twins"])
+def test_statistics_are_tracked_where_anything_goes_by_them(name: str) -> None:
+    names = ("normalise_observations", "scale_rewards", "lenient_twins")
+    off = dict.fromkeys(names, False)
+    method = method_of(resolve(WALKER, overrides=off | {name: True}), SPEC)
+    assert [getattr(method, each) for each in names] == [each == name for each in names]
+    assert method.tracks_statistics
+    assert not method_of(resolve(WALKER, overrides=off), SPEC).tracks_statistics
 
 
 def test_goals_that_nobody_can_judge_are_an_error_with_a_remedy() -> None:

@@ -27,12 +27,7 @@ from lowgear.policy.arrays import FloatArray
 from lowgear.policy.files import write_whole
 
 FORMAT = 1
-EARLIER_NAMES = {
-    ".earnings": ".advantage",
-    ".level": ".value",
-    ".scale.centre": ".normaliser.mean",
-    ".scale.spread": ".normaliser.std",
-}
+EARLIER_NAMES = {".earnings": ".advantage", ".level": ".value"}
 
 
 @dataclass(frozen=True)
