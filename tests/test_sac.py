@@ -10,30 +10,48 @@ import pytest
 
 from lowgear import noise, sac
 from lowgear.networks import CriticStyle, Layer, critic_values, sample_action
-from lowgear.sac import SacParams, SacSettings, SacState, Transitions
+from lowgear.sac import Bounds, Policy, SacKnobs, SacParams, SacState, Transitions
 
 OBS, ACT, BATCH = 3, 2, 6
-SETTINGS = SacSettings("tanh", CriticStyle("relu", False), 0.005, -float(ACT))
 RATE = jnp.float32(3e-4)
+PLAIN = CriticStyle(jnp.array(False), jnp.array(False))
+KNOBS = SacKnobs(
+    critic_rate=RATE,
+    actor_rate=RATE,
+    alpha_rate=RATE,
+    target_rate=jnp.float32(0.005),
+    target_entropy=jnp.float32(-ACT),
+    first_alpha=jnp.float32(1),
+    pessimism=jnp.float32(1),
+    actor_every=jnp.int32(1),
+    critic_style=PLAIN,
+)
 
 
-@partial(jax.jit, static_argnames="settings")
-def update(state: SacState, batch: Transitions, chance: jax.Array, rate: jax.Array, settings: SacSettings):
-    return sac.update(state, sac.lesson(state, batch, chance, settings), rate, settings)
+def at_rate(knobs: SacKnobs, rate: float) -> SacKnobs:
+    return knobs._replace(critic_rate=jnp.float32(rate), actor_rate=jnp.float32(rate), alpha_rate=jnp.float32(rate))
 
 
-def fresh_losses(params, target_critics, batch, chance, settings):
-    """The losses of a batch that the gear itself has valued."""
-    return sac.losses(params, sac.lesson(SacState(params, target_critics, ()), batch, chance, settings), settings)
+@jax.jit
+def update(state: SacState, batch: Transitions, chance: jax.Array, knobs: SacKnobs):
+    return sac.update(state, batch, chance, knobs, "tanh")
 
 
-def fresh_gradient(params, target_critics, batch, chance, settings):
-    lesson = sac.lesson(SacState(params, target_critics, ()), batch, chance, settings)
-    return jax.grad(sac.losses, has_aux=True)(params, lesson, settings)
+def fresh_losses(params, target_critics, batch, chance, knobs, bounds=None):
+    """The losses of a batch whose targets the gear itself has computed."""
+    state = SacState(params, target_critics, (), (), jnp.int32(0))
+    target = sac.targets(state, batch, chance[0], knobs, "tanh", bounds)
+    return sac.losses(params, batch, target, chance[1], knobs, "tanh")
 
 
-losses = jax.jit(fresh_losses, static_argnames="settings")
-gradient = jax.jit(fresh_gradient, static_argnames="settings")
+losses = jax.jit(fresh_losses)
+
+
+@jax.jit
+def gradient(params, target_critics, batch, chance, knobs, bounds=None):
+    state = SacState(params, target_critics, (), (), jnp.int32(0))
+    target = sac.targets(state, batch, chance[0], knobs, "tanh", bounds)
+    return jax.grad(sac.losses, has_aux=True)(params, batch, target, chance[1], knobs, "tanh")
 
 
 def random_problem(seed: int = 0, log_alpha: float = -0.7) -> tuple[SacState, Transitions, jax.Array]:
@@ -44,10 +62,14 @@ def random_problem(seed: int = 0, log_alpha: float = -0.7) -> tuple[SacState, Tr
 
     state = sac.init(jax.random.key(seed), OBS, ACT, 5, 7)
     params, target = jax.tree.map(lambda x: x + 0.3 * normal(*x.shape), (state.params, state.target_critics))
-    params = params._replace(log_alpha=jnp.float32(log_alpha))
+    params = with_log_alpha(params, log_alpha)
     discount = jnp.array([0.9, 0, 0.9, 0.9, 0, 0.9], jnp.float32)
     batch = Transitions(normal(BATCH, OBS), jnp.tanh(normal(BATCH, ACT)), normal(BATCH), discount, normal(BATCH, OBS))
     return state._replace(params=params, target_critics=target), batch, normal(2, BATCH, ACT)
+
+
+def with_log_alpha(params: SacParams, log_alpha: float) -> SacParams:
+    return params._replace(policy=params.policy._replace(log_alpha=jnp.float32(log_alpha)))
 
 
 class Reference:
@@ -57,17 +79,17 @@ class Reference:
         params, target, batch, chance = jax.tree.map(
             lambda x: np.asarray(x, np.float64), (state.params, state.target_critics, batch, chance)
         )
-        alpha = math.exp(params.log_alpha)
-        next_action, next_log_density = self.sample(params.actor, batch.next_observation, chance[0])
+        alpha = math.exp(params.policy.log_alpha)
+        next_action, next_log_density = self.sample(params.policy.actor, batch.next_observation, chance[0])
         soft = np.minimum(*self.values(target, batch.next_observation, next_action)) - alpha * next_log_density
         goal = batch.reward + batch.discount * soft
         value = self.values(params.critics, batch.observation, batch.action)
         self.critic = sum(0.5 * np.mean((v - goal) ** 2) for v in value)
-        action, log_density = self.sample(params.actor, batch.observation, chance[1])
+        action, log_density = self.sample(params.policy.actor, batch.observation, chance[1])
         climbed = np.minimum(*self.values(params.critics, batch.observation, action))
         self.actor = np.mean(alpha * log_density - climbed)
         self.entropy = -np.mean(log_density)
-        self.temperature = params.log_alpha * (self.entropy - SETTINGS.target_entropy)
+        self.temperature = params.policy.log_alpha * (self.entropy + ACT)
         self.value = np.mean(value)
 
     @staticmethod
@@ -99,15 +121,15 @@ def constant(layers, last_bias) -> tuple[Layer, ...]:
 def test_losses_by_hand() -> None:
     fresh = sac.init(jax.random.key(0), OBS, 1, 4, 4)
     params = SacParams(
-        constant(fresh.params.actor, [0, 0]),  # mean 0, log_std 0: with noise 0 the log density is -½ log 2π
+        # Mean 0, log_std 0: with noise 0 the log density is -½ log 2π.
+        Policy(constant(fresh.params.policy.actor, [0, 0]), jnp.log(jnp.float32(0.5))),
         constant(fresh.params.critics, [[2], [5]]),
-        jnp.log(jnp.float32(0.5)),
     )
     target_critics = constant(fresh.params.critics, [[4], [3]])
     zeros = jnp.zeros((2, OBS))
     batch = Transitions(zeros, jnp.zeros((2, 1)), jnp.array([1.0, 1.0]), jnp.array([0.9, 0.0]), zeros)
-    settings = SETTINGS._replace(target_entropy=-1.0)
-    loss, metrics = losses(params, target_critics, batch, jnp.zeros((2, 2, 1)), settings)
+    knobs = KNOBS._replace(target_entropy=jnp.float32(-1))
+    loss, metrics = losses(params, target_critics, batch, jnp.zeros((2, 2, 1)), knobs)
 
     half_log = 0.5 * math.log(2 * math.pi)  # the entropy's estimate too
     goals = [1 + 0.9 * (3 + 0.5 * half_log), 1.0]  # the lesser target critic; nothing after a real end
@@ -126,14 +148,15 @@ def test_losses_by_hand() -> None:
 def test_targets_stay_within_their_bounds_by_hand() -> None:
     fresh = sac.init(jax.random.key(0), OBS, 1, 4, 4)
     params = SacParams(
-        constant(fresh.params.actor, [0, 0]), constant(fresh.params.critics, [[2], [5]]), jnp.log(jnp.float32(0.5))
+        Policy(constant(fresh.params.policy.actor, [0, 0]), jnp.log(jnp.float32(0.5))),
+        constant(fresh.params.critics, [[2], [5]]),
     )
     target_critics = constant(fresh.params.critics, [[4], [3]])
     zeros = jnp.zeros((4, OBS))
     # Targets of 1 + 0.9 · soft, -7 + 0.9 · soft, 1 and -7, where soft is 3 + ¼ log 2π, about 3.46.
     reward, discount = jnp.array([1.0, -7, 1, -7]), jnp.array([0.9, 0.9, 0, 0])
     batch = Transitions(zeros, jnp.zeros((4, 1)), reward, discount, zeros)
-    settings = SETTINGS._replace(target_entropy=-1.0)
+    knobs = KNOBS._replace(target_entropy=jnp.float32(-1))
     soft = 0.9 * (3 + 0.25 * math.log(2 * math.pi))
     for bounds, goals in (
         (None, [1 + soft, -7 + soft, 1, -7]),
@@ -141,7 +164,7 @@ def test_targets_stay_within_their_bounds_by_hand() -> None:
         ((-20.0, 0.0), [0, -7 + soft, 0, -7]),
         ((0.0, 50.0), [1 + soft, 0, 1, 0]),
     ):
-        arguments = (params, target_critics, batch, jnp.zeros((2, 4, 1)), settings._replace(value_bounds=bounds))
+        arguments = (params, target_critics, batch, jnp.zeros((2, 4, 1)), knobs, bounds and Bounds(*map(jnp.float32, bounds)))
         _, metrics = losses(*arguments)
         by_hand = sum(0.5 * np.mean((value - np.array(goals)) ** 2) for value in (2, 5))
         assert metrics["critic_loss"] == pytest.approx(by_hand, rel=1e-5)
@@ -153,7 +176,7 @@ def test_targets_stay_within_their_bounds_by_hand() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_losses_against_numpy(seed: int) -> None:
     state, batch, chance = random_problem(seed)
-    loss, metrics = losses(state.params, state.target_critics, batch, chance, SETTINGS)
+    loss, metrics = losses(state.params, state.target_critics, batch, chance, KNOBS)
     expected = Reference(state, batch, chance)
     assert metrics["critic_loss"] == pytest.approx(expected.critic, rel=1e-4)
     assert metrics["value"] == pytest.approx(expected.value, rel=1e-4)
@@ -167,7 +190,7 @@ def test_what_follows_a_real_end_does_not_matter() -> None:
     moved = batch._replace(next_observation=jnp.where(ended[:, None], 100.0, batch.next_observation))
     other = batch._replace(next_observation=jnp.where(ended[:, None], batch.next_observation, 100.0))
     loss, moved_loss, other_loss = (
-        losses(state.params, state.target_critics, b, chance, SETTINGS)[1]["critic_loss"] for b in (batch, moved, other)
+        losses(state.params, state.target_critics, b, chance, KNOBS)[1]["critic_loss"] for b in (batch, moved, other)
     )
     assert loss == moved_loss
     assert loss != other_loss
@@ -176,10 +199,10 @@ def test_what_follows_a_real_end_does_not_matter() -> None:
 def test_each_part_gets_the_gradient_of_its_own_loss_alone() -> None:
     state, batch, chance = random_problem()
     params = state.params
-    found = gradient(params, state.target_critics, batch, chance, SETTINGS)[0]
-    alpha = jnp.exp(params.log_alpha)
-    style, activation = SETTINGS.critic_style, SETTINGS.actor_activation
-    next_action, next_log_density = sample_action(params.actor, batch.next_observation, chance[0], activation)
+    found = gradient(params, state.target_critics, batch, chance, KNOBS)[0]
+    alpha = jnp.exp(params.policy.log_alpha)
+    style, activation = PLAIN, "tanh"
+    next_action, next_log_density = sample_action(params.policy.actor, batch.next_observation, chance[0], activation)
     lesser = critic_values(state.target_critics, batch.next_observation, next_action, style).min(axis=0)
     goal = batch.reward + batch.discount * (lesser - alpha * next_log_density)
 
@@ -193,13 +216,15 @@ def test_each_part_gets_the_gradient_of_its_own_loss_alone() -> None:
         return (alpha * log_density - jnp.minimum(one, two)).mean()
 
     def temperature_loss(log_alpha):
-        log_density = sample_action(params.actor, batch.observation, chance[1], activation)[1]
-        return -(log_alpha * (log_density + SETTINGS.target_entropy)).mean()
+        log_density = sample_action(params.policy.actor, batch.observation, chance[1], activation)[1]
+        return -(log_alpha * (log_density - ACT)).mean()
 
     expected = SacParams(
-        jax.jit(jax.grad(actor_loss))(params.actor),
+        Policy(
+            jax.jit(jax.grad(actor_loss))(params.policy.actor),
+            jax.jit(jax.grad(temperature_loss))(params.policy.log_alpha),
+        ),
         jax.jit(jax.grad(critic_loss))(params.critics),
-        jax.jit(jax.grad(temperature_loss))(params.log_alpha),
     )
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5), found, expected)
     assert all(np.abs(leaf).max() > 1e-3 for leaf in jax.tree.leaves(expected))
@@ -209,14 +234,14 @@ def test_temperature_falls_while_entropy_is_above_its_target() -> None:
     state, batch, chance = random_problem()
     entropy = Reference(state, batch, chance).entropy
     for target, sign in ((entropy - 1, -1), (entropy + 1, 1)):
-        new_state, _ = update(state, batch, chance, RATE, SETTINGS._replace(target_entropy=float(target)))
-        assert float(new_state.params.log_alpha - state.params.log_alpha) == pytest.approx(sign * 3e-4, rel=1e-3)
+        new_state, _ = update(state, batch, chance, KNOBS._replace(target_entropy=jnp.float32(target)))
+        assert float(new_state.params.policy.log_alpha - state.params.policy.log_alpha) == pytest.approx(sign * 3e-4, rel=1e-3)
 
 
 def test_first_adam_step_has_the_size_of_the_learning_rate() -> None:
     state, batch, chance = random_problem()
-    new_state, _ = update(state, batch, chance, RATE, SETTINGS)
-    grads = gradient(state.params, state.target_critics, batch, chance, SETTINGS)[0]
+    new_state, _ = update(state, batch, chance, KNOBS)
+    grads = gradient(state.params, state.target_critics, batch, chance, KNOBS)[0]
     for new, old, grad in zip(*map(jax.tree.leaves, (new_state.params, state.params, grads)), strict=True):
         felt = np.abs(grad) > 1e-4  # Adam's ε shortens the step of smaller ones
         assert felt.any()
@@ -231,14 +256,14 @@ def test_three_updates_against_adam_in_numpy() -> None:
     mean, square = [np.zeros_like(v) for v in values], [np.zeros_like(v) for v in values]
     target = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(state.target_critics)]
     for t in range(1, 4):
-        grads = gradient(state.params, state.target_critics, batch, chance, SETTINGS)[0]
+        grads = gradient(state.params, state.target_critics, batch, chance, KNOBS)[0]
         for i, grad in enumerate(np.asarray(g, np.float64) for g in jax.tree.leaves(grads)):
             mean[i] = 0.9 * mean[i] + 0.1 * grad
             square[i] = 0.999 * square[i] + 0.001 * grad**2
             values[i] = values[i] - RATE * (mean[i] / (1 - 0.9**t)) / (np.sqrt(square[i] / (1 - 0.999**t)) + 1e-8)
         critics = jax.tree.leaves(jax.tree.unflatten(tree, values).critics)
         target = [0.995 * old + 0.005 * new for old, new in zip(target, critics, strict=True)]
-        state, _ = update(state, batch, chance, RATE, SETTINGS)
+        state, _ = update(state, batch, chance, KNOBS)
     for found, expected in zip(jax.tree.leaves(state.params), values, strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-6)
     for found, expected in zip(jax.tree.leaves(state.target_critics), target, strict=True):
@@ -248,7 +273,7 @@ def test_three_updates_against_adam_in_numpy() -> None:
 @pytest.mark.parametrize("tau", [0.0, 0.25, 1.0])
 def test_target_critics_move_by_tau_towards_the_new_critics(tau: float) -> None:
     state, batch, chance = random_problem()
-    new_state, _ = update(state, batch, chance, jnp.float32(0.1), SETTINGS._replace(target_rate=tau))
+    new_state, _ = update(state, batch, chance, at_rate(KNOBS, 0.1)._replace(target_rate=jnp.float32(tau)))
     for new, old, critic in zip(
         *map(jax.tree.leaves, (new_state.target_critics, state.target_critics, new_state.params.critics)), strict=True
     ):
@@ -258,15 +283,15 @@ def test_target_critics_move_by_tau_towards_the_new_critics(tau: float) -> None:
 def test_fresh_targets_are_the_critics() -> None:
     state = sac.init(jax.random.key(0), OBS, ACT, 5, 7)
     jax.tree.map(np.testing.assert_array_equal, state.params.critics, state.target_critics)
-    assert state.params.log_alpha == 0
+    assert state.params.policy.log_alpha == 0
 
 
 @pytest.mark.parametrize("normalise", [False, True])
 def test_losses_promote_no_dtype(normalise: bool) -> None:
     state, batch, chance = random_problem()
-    settings = SETTINGS._replace(critic_style=CriticStyle("tanh", normalise))
+    knobs = KNOBS._replace(critic_style=CriticStyle(jnp.array(True), jnp.array(normalise)))
     with jax.numpy_dtype_promotion("strict"):  # Adam is optax's, which promotes its own counter
-        grads, metrics = gradient(state.params, state.target_critics, batch, chance, settings)
+        grads, metrics = gradient(state.params, state.target_critics, batch, chance, knobs)
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves((grads, metrics)))
     assert all(metric.shape == () for metric in metrics.values())
 
@@ -274,19 +299,18 @@ def test_losses_promote_no_dtype(normalise: bool) -> None:
 def test_losses_promote_no_rank() -> None:
     state, batch, chance = random_problem()
     with jax.numpy_rank_promotion("raise"):
-        fresh_losses(state.params, state.target_critics, batch, chance, SETTINGS)
+        fresh_losses(state.params, state.target_critics, batch, chance, KNOBS)
 
 
-@partial(jax.jit, static_argnames=("settings", "updates"))
-def train(state: SacState, data: Transitions, settings: SacSettings, rate: jax.Array, updates: int) -> SacState:
+@partial(jax.jit, static_argnames="updates")
+def train(state: SacState, data: Transitions, knobs: SacKnobs, updates: int) -> SacState:
     """Updates on batches drawn from `data`."""
     size, seed = 64, jnp.uint32(1)
 
     def body(state: SacState, now: jax.Array) -> tuple[SacState, None]:
         rows = (noise.uniform(seed, 0, now, size) * data.reward.shape[0]).astype(jnp.int32)
         chance = noise.normal(seed, 1, now, 2 * size).reshape(2, size, 1)
-        lesson = sac.lesson(state, jax.tree.map(lambda x: x[rows], data), chance, settings)
-        return sac.update(state, lesson, rate, settings)[0], None
+        return sac.update(state, jax.tree.map(lambda x: x[rows], data), chance, knobs, "tanh")[0], None
 
     return jax.lax.scan(body, state, jnp.arange(updates))[0]
 
@@ -296,12 +320,12 @@ def test_probe_one_step_bandit() -> None:
     zeros = jnp.zeros((512, 1))
     reward = jnp.asarray(-((action[:, 0] - 0.5) ** 2))
     data = Transitions(zeros, jnp.asarray(action), reward, jnp.zeros(512), zeros)
-    settings = SETTINGS._replace(target_entropy=-3.0, target_rate=0.05)
-    state = train(sac.init(jax.random.key(0), 1, 1, 8, 32), data, settings, jnp.float32(5e-3), 800)
-    best, _ = sample_action(state.params.actor, jnp.zeros((1, 1)), jnp.zeros((1, 1)), "tanh")
+    knobs = at_rate(KNOBS, 5e-3)._replace(target_entropy=jnp.float32(-3), target_rate=jnp.float32(0.05))
+    state = train(sac.init(jax.random.key(0), 1, 1, 8, 32), data, knobs, 800)
+    best, _ = sample_action(state.params.policy.actor, jnp.zeros((1, 1)), jnp.zeros((1, 1)), "tanh")
     assert best[0, 0] == pytest.approx(0.5, abs=0.1)
     tried = jnp.array([[-0.5], [0.0], [0.5], [0.9]])
-    values = critic_values(state.params.critics, jnp.zeros((4, 1)), tried, settings.critic_style)
+    values = critic_values(state.params.critics, jnp.zeros((4, 1)), tried, PLAIN)
     np.testing.assert_allclose(values, np.tile([-1, -0.25, 0, -0.16], (2, 1)), atol=0.06)
 
 
@@ -317,9 +341,40 @@ def test_probe_two_steps_bootstraps_with_the_discount() -> None:
         next_observation=1 - at,
     )
     fresh = sac.init(jax.random.key(0), 1, 1, 8, 32)
-    cold = fresh._replace(params=fresh.params._replace(log_alpha=jnp.float32(-20)))  # entropy is worth nothing
-    settings = SETTINGS._replace(target_rate=0.05)
-    state = train(cold, data, settings, jnp.float32(5e-3), 800)
+    cold = fresh._replace(params=with_log_alpha(fresh.params, -20))  # entropy is worth nothing
+    knobs = at_rate(KNOBS, 5e-3)._replace(target_rate=jnp.float32(0.05))
+    state = train(cold, data, knobs, 800)
     seen = jnp.array([[0.0], [0.0], [1.0], [1.0]])
-    values = critic_values(state.params.critics, seen, jnp.array([[-0.5], [0.5]] * 2), settings.critic_style)
+    values = critic_values(state.params.critics, seen, jnp.array([[-0.5], [0.5]] * 2), PLAIN)
     np.testing.assert_allclose(values, np.tile([0.5, 0.5, 1, 1], (2, 1)), atol=0.05)
+
+
+def test_pessimism_runs_from_the_mean_to_the_minimum() -> None:
+    values = jnp.array([[1.0, 4.0], [3.0, -2.0]])
+    np.testing.assert_allclose(sac.agreed(values, jnp.float32(0)), [2, 1])
+    np.testing.assert_allclose(sac.agreed(values, jnp.float32(0.5)), [1.5, -0.5])
+    np.testing.assert_allclose(sac.agreed(values, jnp.float32(1)), [1, -2])
+
+
+def test_actor_and_temperature_step_every_kth_update_alone() -> None:
+    state, batch, chance = random_problem()
+    knobs = KNOBS._replace(actor_every=jnp.int32(3))
+    moved = []
+    for _ in range(7):
+        new, _ = update(state, batch, chance, knobs)
+        same = jax.tree.map(np.array_equal, (new.params.policy, new.policy_adam), (state.params.policy, state.policy_adam))
+        assert len(set(jax.tree.leaves(same))) == 1
+        assert not np.array_equal(new.params.critics[0].weight, state.params.critics[0].weight)
+        moved.append(not jax.tree.leaves(same)[0])
+        state = new
+    assert moved == [True, False, False, True, False, False, True]
+
+
+def test_each_part_has_its_own_rate() -> None:
+    state, batch, chance = random_problem()
+    knobs = KNOBS._replace(critic_rate=jnp.float32(1e-3), actor_rate=jnp.float32(1e-4), alpha_rate=jnp.float32(0.0))
+    new, _ = update(state, batch, chance, knobs)
+    far = jax.tree.map(lambda n, o: float(np.abs(n - o).max()), new.params, state.params)
+    assert max(jax.tree.leaves(far.critics)) == pytest.approx(1e-3, rel=1e-2)
+    assert max(jax.tree.leaves(far.policy.actor)) == pytest.approx(1e-4, rel=1e-2)
+    assert far.policy.log_alpha == 0

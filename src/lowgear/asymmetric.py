@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from lowgear import dial, dqn, hindsight, noise, replay, sac, scale
+from lowgear import dial, dqn, hindsight, noise, normaliser, replay, sac, scale
 from lowgear.dqn import DqnSettings, DqnState, Picks
 from lowgear.hindsight import Goals, Told
+from lowgear.normaliser import Statistics
 from lowgear.replay import Replay, ReplaySettings
-from lowgear.sac import Lesson, SacSettings, SacState, Transitions
+from lowgear.sac import Bounds, SacKnobs, SacState, Transitions
 from lowgear.scale import Scale
 
 Metrics = dict[str, jax.Array]
@@ -29,9 +30,11 @@ class Knobs(NamedTuple):
     cost_ratio: Values  # of its ends; 1 where the agent has one coefficient
     discount: Values
     master_discount: Values
-    learning_rate: Values
+    gears: SacKnobs  # (P, gears) each
     master_learning_rate: Values
     shared: Values  # bool; False is the separate-buffers ablation
+    normalise_observations: Values  # bool
+    scale_rewards: Values  # bool: of the gears; the master is always paid the task's own
     tariff: Values | None = None  # (P, choices): what choices are known to cost at a coefficient of 1; see cost.tariff
 
 
@@ -54,100 +57,99 @@ class Method(NamedTuple):
     batch: int
     master_batch: int
     discount_by_step: bool  # the master's discount follows the steps a pick held; the paper applies it once a pick
-    sac: SacSettings
+    actor_activation: str
     dqn: DqnSettings
     replay: ReplaySettings
     goals: Goals | None = None  # None: no hindsight
+    value_bounds: tuple[float, float] | None = None  # that the gears' targets are kept within, in the task's rewards
     priced: bool = False  # what choices cost is known: the master that acts holds what they earn, and sees no dial
-    scaled: bool = False  # learners see observations on the scale that the random steps gave
 
 
-def init(seeds: jax.Array, method: Method) -> Learners:
+class View(NamedTuple):
+    """How learners see what one agent met."""
+
+    observations: Scale
+    reward_scale: jax.Array  # () what the gears' rewards are divided by
+
+
+def init(knobs: Knobs, method: Method) -> Learners:
     """Fresh learners, each agent's from its own seed alone."""
 
-    def one(seed: jax.Array) -> Learners:
-        *gear_keys, master_key = jax.random.split(jax.random.key(seed), len(method.gears) + 1)
+    def one(knobs: Knobs) -> Learners:
+        *gear_keys, master_key = jax.random.split(jax.random.key(knobs.seed), len(method.gears) + 1)
         gears = tuple(
-            sac.init(key, method.obs_dim, method.act_dim, units, critic_units)
-            for key, units, critic_units in zip(gear_keys, method.gears, method.critic_units, strict=True)
+            sac.init(key, method.obs_dim, method.act_dim, units, critic_units, first_alpha)
+            for key, units, critic_units, first_alpha in zip(
+                gear_keys, method.gears, method.critic_units, knobs.gears.first_alpha, strict=True
+            )
         )
         choices = len(method.gears) * method.durations
         return (*gears, dqn.init(master_key, method.obs_dim + method.dial, choices, method.master_units, method.priced))
 
-    return jax.vmap(one)(seeds)
+    return jax.vmap(one)(knobs)
 
 
-class Lessons(NamedTuple):
-    """What some updates of some learners learn from."""
+def meet(statistics: Statistics, chunk: jax.Array, knobs: Knobs, method: Method) -> Statistics:
+    """The statistics of P agents after a chunk (P, K, width) of theirs, one environment's steps after another's."""
+    columns, lanes = method.replay.columns, method.replay.lanes
+    shift = 0.0 if method.goals is None else method.goals.shift
 
-    each: tuple[Lesson | Picks, ...]  # one for each learner, (updates, P, B, ...)
-    ready: jax.Array  # (P, learners) bool: whether there was anything to draw from; a gear may never have been used
+    def agent(statistics: Statistics, rows: jax.Array, knobs: Knobs) -> Statistics:
+        rows = rows.reshape(lanes, -1, columns.width)
+        return normaliser.update(
+            statistics,
+            rows[..., columns.observation],
+            rows[..., columns.reward] + shift,
+            rows[..., columns.ended],
+            knobs.discount,
+        )
+
+    return jax.vmap(agent)(statistics, chunk, knobs)
+
+
+def view(statistics: Statistics, knobs: Knobs, method: Method) -> View:
+    """How the learners of P agents see, by what the agents have met so far."""
+
+    def agent(statistics: Statistics, knobs: Knobs) -> View:
+        found = normaliser.observation_scale(statistics, method.goals)
+        seen = Scale(
+            jnp.where(knobs.normalise_observations, found.centre, 0.0),
+            jnp.where(knobs.normalise_observations, found.spread, 1.0),
+        )
+        return View(seen, jnp.where(knobs.scale_rewards, normaliser.reward_scale(statistics), 1.0))
+
+    return jax.vmap(agent)(statistics, knobs)
+
+
+class Batch(NamedTuple):
+    """What one update of a gear learns from."""
+
+    steps: Transitions
+    noise: jax.Array  # (2·B·act,) normal, next actions' then current ones'
 
 
 def learn(
     learners: Learners,
     ring: Replay,
     knobs: Knobs,
+    view: View,
     time: jax.Array,
     which: tuple[int, ...],
     updates: int,
     method: Method,
-    seen: Scale | None = None,
 ) -> tuple[Learners, Metrics]:
     """Update the learners numbered `which` as many times as told, each time on fresh batches.
 
-    `time` counts the updates before these: it is the clock of the random numbers. Observations are `seen` on a scale,
-    or as they are. Metrics are means, (P,) each.
-    """
-    lessons = prepare(learners, ring, knobs, time, which, updates, method, seen)
-    return study(learners, lessons, knobs, which, method)
-
-
-def prepare(
-    learners: Learners,
-    ring: Replay,
-    knobs: Knobs,
-    time: jax.Array,
-    which: tuple[int, ...],
-    updates: int,
-    method: Method,
-    seen: Scale | None = None,
-) -> Lessons:
-    """What `learn` learns from: the batches of all updates, the gears' valued by the gears as they stand.
-
-    No update waits for another's values then, and another core can prepare what one core learns from.
+    `time` counts the updates before these: it is the clock of the random numbers. Metrics are means, (P,) each.
     """
     ring = replay.by_agent(ring, method.replay.lanes)
-    times = time + jnp.arange(updates)
-    agents = Replay(0, 0, None if ring.episodes is None else 0, None)  # type: ignore[arg-type]
+    batches = _batches(ring, knobs, view, time + jnp.arange(updates), which, method)
 
-    def of_agent(number: int, ring: Replay, knobs: Knobs, seen: Scale | None, time: jax.Array) -> Drawn | Picks:
-        draw = _draw(number, method, knobs.seed, ring, time)
-        if number == len(method.gears):
-            return _picks(ring.rows, knobs, seen, draw, method)
-        return Drawn(_steps(ring.rows, knobs, seen, draw, method), draw.chance)
-
-    def of_learner(number: int, learner: LearnerState) -> Lesson | Picks:
-        # Drawn for all updates at once: inside a loop the compiler would draw anew for every use of a number.
-        every_agent = jax.vmap(partial(of_agent, number), (agents, 0, 0, None))
-        drawn = jax.vmap(every_agent, (None, None, None, 0))(ring, knobs, seen, times)
-        if isinstance(drawn, Picks):
-            return drawn
-        assert isinstance(learner, SacState)
-        valued: Lesson = jax.lax.map(partial(_value, learner, method=method), drawn)
-        return valued
-
-    each = tuple(of_learner(number, learner) for number, learner in zip(which, learners, strict=True))
-    return Lessons(each, (ring.lists.stop > ring.lists.start).any(axis=1)[:, jnp.array(which)])
-
-
-def study(
-    learners: Learners, lessons: Lessons, knobs: Knobs, which: tuple[int, ...], method: Method
-) -> tuple[Learners, Metrics]:
-    """The learners numbered `which` after their lessons, one after another; metrics are means, (P,) each."""
-
-    def agent(states: Learners, knobs: Knobs, lessons: tuple[Lesson | Picks, ...]) -> tuple[Learners, Metrics]:
-        results = [_update(state, lesson, knobs, method) for state, lesson in zip(states, lessons, strict=True)]
+    def agent(states: Learners, knobs: Knobs, view: View, batches: tuple[Batch | Picks, ...]) -> Any:
+        results = [
+            _update(number, state, batch, knobs, view, method)
+            for number, state, batch in zip(which, states, batches, strict=True)
+        ]
         metrics = {
             f"{learner_name(number, method)}_{name}": value
             for number, (_, found) in zip(which, results, strict=True)
@@ -155,16 +157,40 @@ def study(
         }
         return tuple(state for state, _ in results), metrics
 
-    def body(states: Learners, lessons: tuple[Lesson | Picks, ...]) -> tuple[Learners, Metrics]:
-        new_states, metrics = jax.vmap(agent)(states, knobs, lessons)
+    def body(states: Learners, batches: tuple[Batch | Picks, ...]) -> tuple[Learners, Metrics]:
+        new_states, metrics = jax.vmap(agent)(states, knobs, view, batches)
         return new_states, metrics
 
-    new_learners, metrics = jax.lax.scan(body, learners, lessons.each)
+    new_learners, metrics = jax.lax.scan(body, learners, batches)
+    # A learner with nothing to draw from stays as it is: a gear may never have been used.
+    ready = (ring.lists.stop > ring.lists.start).any(axis=1)
     kept = tuple(
-        _keep(lessons.ready[:, place], new, old)
-        for place, (new, old) in enumerate(zip(new_learners, learners, strict=True))
+        _keep(ready[:, number], new, old) for number, new, old in zip(which, new_learners, learners, strict=True)
     )
     return kept, jax.tree.map(lambda m: m.mean(axis=0), metrics)
+
+
+def _batches(
+    ring: Replay, knobs: Knobs, view: View, times: jax.Array, which: tuple[int, ...], method: Method
+) -> tuple[Batch | Picks, ...]:
+    """The batches of all updates, (updates, P, B, ...), of each learner.
+
+    Drawn at once: inside a loop the compiler would draw anew for every use of a number.
+    """
+    agents = Replay(0, 0, None if ring.episodes is None else 0, None)  # type: ignore[arg-type]
+
+    def of_agent(number: int, ring: Replay, knobs: Knobs, view: View, time: jax.Array) -> Batch | Picks:
+        draw = _draw(number, method, knobs.seed, ring, time)
+        if number == len(method.gears):
+            return _picks(ring.rows, knobs, view, draw, method)
+        return Batch(_steps(ring.rows, knobs, view, draw, method), draw.chance)
+
+    def of_learner(number: int) -> Batch | Picks:
+        every_agent = jax.vmap(partial(of_agent, number), (agents, 0, 0, None))
+        found: Batch | Picks = jax.vmap(every_agent, (None, None, None, 0))(ring, knobs, view, times)
+        return found
+
+    return tuple(of_learner(number) for number in which)
 
 
 def learner_name(number: int, method: Method) -> str:
@@ -219,41 +245,30 @@ def _draw(number: int, method: Method, seed: jax.Array, ring: Replay, time: jax.
     return Draw(rows, normal, told)
 
 
-class Drawn(NamedTuple):
-    """Batches of a gear, not valued yet."""
-
-    steps: Transitions
-    chance: jax.Array  # as Draw has it
-
-
-def _value(gears: SacState, drawn: Drawn, method: Method) -> Lesson:
-    """One lesson of a gear of P agents."""
-
-    def agent(gear: SacState, drawn: Drawn) -> Lesson:
-        return sac.lesson(gear, drawn.steps, drawn.chance.reshape(2, method.batch, method.act_dim), method.sac)
-
-    lesson: Lesson = jax.vmap(agent)(gears, drawn)
-    return lesson
-
-
-def _update(state: LearnerState, lesson: Lesson | Picks, knobs: Knobs, method: Method) -> tuple[LearnerState, Metrics]:
+def _update(
+    number: int, state: LearnerState, batch: Batch | Picks, knobs: Knobs, view: View, method: Method
+) -> tuple[LearnerState, Metrics]:
     """One update of one agent's learner."""
     if isinstance(state, DqnState):
-        assert isinstance(lesson, Picks)
-        return dqn.update(state, lesson, knobs.master_learning_rate, method.dqn)
-    assert isinstance(lesson, Lesson)
-    return sac.update(state, lesson, knobs.learning_rate, method.sac)
+        assert isinstance(batch, Picks)
+        return dqn.update(state, batch, knobs.master_learning_rate, method.dqn)
+    assert isinstance(batch, Batch)
+    noise = batch.noise.reshape(2, method.batch, method.act_dim)
+    own: SacKnobs = jax.tree.map(lambda value: value[number], knobs.gears)
+    bounds = None if method.value_bounds is None else Bounds(*(b / view.reward_scale for b in method.value_bounds))
+    return sac.update(state, batch.steps, noise, own, method.actor_activation, bounds)
 
 
-def _steps(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method) -> Transitions:
+def _steps(rows: jax.Array, knobs: Knobs, view: View, draw: Draw, method: Method) -> Transitions:
     """A gear's batch."""
     steps = replay.transitions(rows, draw.rows, knobs.discount, method.replay.columns)
     if draw.told is not None and method.goals is not None:
         steps = hindsight.steps(steps, draw.told, knobs.discount, method.goals)
-    return steps if seen is None else scale.see(steps, seen)
+    steps = steps._replace(reward=steps.reward / view.reward_scale)
+    return scale.see(steps, view.observations)
 
 
-def _picks(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method: Method) -> Picks:
+def _picks(rows: jax.Array, knobs: Knobs, view: View, draw: Draw, method: Method) -> Picks:
     """The master's batch, paid: at the agent's coefficient, or with a dial at a fresh one for each pick."""
     weight = knobs.master_discount if method.discount_by_step else jnp.float32(1)
     if draw.told is None or method.goals is None:
@@ -263,8 +278,7 @@ def _picks(rows: jax.Array, knobs: Knobs, seen: Scale | None, draw: Draw, method
     found = replay.picks(rows, draw.rows, steps, weight, method.replay)
     if draw.told is not None and method.goals is not None:
         found = found._replace(picks=hindsight.with_goals(found.picks, draw.told, method.goals))
-    if seen is not None:
-        found = found._replace(picks=scale.see(found.picks, seen))
+    found = found._replace(picks=scale.see(found.picks, view.observations))
     if not method.dial:
         return pay(found, knobs.cost_low, knobs.master_discount, method)
     # An agent of one coefficient has nothing to set, and sees the middle of its dial.

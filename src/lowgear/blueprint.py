@@ -1,6 +1,7 @@
 """What a run's configuration means to each part of the program: the learners, the collector, the policy files."""
 
 import numpy as np
+import numpy.typing as npt
 
 from lowgear import cost, envs
 from lowgear.asymmetric import Knobs, Method
@@ -15,7 +16,7 @@ from lowgear.learner import Learner
 from lowgear.networks import CriticStyle
 from lowgear.replay import Columns, ReplaySettings
 from lowgear.runtime import PolicyHeader, Tariff, Weights
-from lowgear.sac import SacSettings
+from lowgear.sac import SacKnobs
 from lowgear.tasks import find
 
 
@@ -41,13 +42,7 @@ def method_of(config: RunConfig, spec: EnvSpec, goal_rule: GoalRule | None = Non
         batch=recipe.batch,
         master_batch=recipe.master_batch,
         discount_by_step=recipe.discount_by_step,
-        sac=SacSettings(
-            recipe.actor_activation,
-            CriticStyle(recipe.critic_activation, recipe.critic_normalise),
-            recipe.target_rate,
-            -float(spec.act_dim),
-            _value_bounds(config, goals),
-        ),
+        actor_activation=recipe.actor_activation,
         dqn=DqnSettings(recipe.actor_activation, recipe.master_copy_every),
         replay=ReplaySettings(
             Columns(spec.obs_dim, spec.act_dim),
@@ -58,7 +53,7 @@ def method_of(config: RunConfig, spec: EnvSpec, goal_rule: GoalRule | None = Non
             recipe.environments,
         ),
         goals=goals,
-        scaled=recipe.goal_scale and spec.desired_goal is not None,
+        value_bounds=_value_bounds(config, goals),
     )
 
 
@@ -114,7 +109,7 @@ def tariff_of(config: RunConfig, spec: EnvSpec) -> Tariff | None:
     )
 
 
-def knobs_of(config: RunConfig, tariff: Tariff | None = None) -> Knobs:
+def knobs_of(config: RunConfig, spec: EnvSpec, tariff: Tariff | None = None) -> Knobs:
     """What differs between the agents, as arrays."""
     agents, recipe = config.agents, config.recipe
     return Knobs(
@@ -123,10 +118,34 @@ def knobs_of(config: RunConfig, tariff: Tariff | None = None) -> Knobs:
         cost_ratio=np.array([a.dial.ratio for a in agents], np.float32),
         discount=np.array([a.discount for a in agents], np.float32),
         master_discount=np.full(len(agents), recipe.master_discount, np.float32),
-        learning_rate=np.array([a.learning_rate for a in agents], np.float32),
+        gears=_gear_knobs(config, spec),
         master_learning_rate=np.full(len(agents), recipe.master_learning_rate, np.float32),
         shared=np.array([a.variant != "separate-buffers" for a in agents]),
+        normalise_observations=np.full(len(agents), recipe.normalise_observations),
+        scale_rewards=np.full(len(agents), recipe.scale_rewards),
         tariff=None if tariff is None else tariff.each,
+    )
+
+
+def _gear_knobs(config: RunConfig, spec: EnvSpec) -> SacKnobs:
+    recipe, gears = config.recipe, len(config.gears)
+    rate = np.array([[agent.learning_rate] * gears for agent in config.agents], np.float32)
+
+    def every(value: float) -> npt.NDArray[np.float32]:
+        return np.full_like(rate, value)
+
+    actor_rate = rate if recipe.actor_learning_rate is None else every(recipe.actor_learning_rate)
+    factors = np.array([recipe.small_actor_factor] * (gears - 1) + [1.0], np.float32)
+    return SacKnobs(
+        critic_rate=rate,
+        actor_rate=actor_rate * factors,
+        alpha_rate=rate if recipe.alpha_learning_rate is None else every(recipe.alpha_learning_rate),
+        target_rate=every(recipe.target_rate),
+        target_entropy=every(-recipe.target_entropy * spec.act_dim),
+        first_alpha=every(recipe.first_alpha),
+        pessimism=every(recipe.pessimism),
+        actor_every=every(recipe.actor_every).astype(np.int32),
+        critic_style=CriticStyle(every(recipe.critic_activation == "tanh") > 0, every(recipe.critic_normalise) > 0),
     )
 
 
@@ -145,6 +164,7 @@ def behaviour_of(config: RunConfig, has_goals: bool = False) -> Behaviour:
         random_steps=recipe.random_steps,
         random_share=recipe.goal_random_share if has_goals else 0.0,
         noise_hold=recipe.noise_hold,
+        held_noise=np.full(len(config.agents), recipe.held_noise),
         explore_steps=recipe.explore_share * config.steps,
         explore_last=recipe.explore_last,
     )

@@ -14,6 +14,9 @@ from lowgear.replay import Columns
 from lowgear.runtime import Shifter, Weights, act, values
 
 FloatArray = npt.NDArray[np.float32]
+LONGEST_HOLD = 16  # steps
+_WEIGHTS = 1.0 / np.arange(1, LONGEST_HOLD + 1) ** 2
+HOLD_ODDS = np.cumsum(_WEIGHTS[:-1]) / _WEIGHTS.sum()  # of 1 step, of 2 or fewer, and so on
 
 
 class Episode(NamedTuple):
@@ -39,6 +42,7 @@ class Behaviour(NamedTuple):
     random_steps: int
     random_share: float  # of the steps after those whose actions are random too
     noise_hold: int  # steps that a draw of action noise holds
+    held_noise: npt.NDArray[np.bool_]  # (P,): whose draws hold for a random number of steps instead
     explore_steps: float  # over which the master's ε falls from 1
     explore_last: float
 
@@ -150,6 +154,8 @@ class Collector:
         for agent, seed in enumerate(self.behaviour.seeds):
             generator = np.random.Generator(np.random.Philox(key=np.array([seed, self.steps], np.uint64)))
             chances.noise[agent] = generator.standard_normal(draws, np.float32).repeat(hold, axis=0)[:steps]
+            if self.behaviour.held_noise[agent]:
+                chances.noise[agent] = held(chances.noise[agent], generator.random(shape[1:], np.float32))
             chances.explore[agent] = generator.random(shape[1:], np.float32)
             chances.choice[agent] = generator.integers(0, 2**31, shape[1:])
             chances.dial[agent] = generator.random(shape[1:], np.float32)
@@ -184,6 +190,18 @@ class Collector:
         else:
             for tally in (self._returns, self._lengths, self._large):
                 tally[where] = 0
+
+
+def held(noise: FloatArray, chance: FloatArray) -> FloatArray:
+    """Noise (steps, E, act) whose draws hold for n steps, n ∼ zeta(2) up to LONGEST_HOLD; `chance` is (steps, E).
+
+    Dabney et al. 2021 hold actions so; what is held here is a Gaussian policy's noise, as FlashSAC does.
+    """
+    lengths = 1 + np.searchsorted(HOLD_ODDS, chance, side="right")
+    ends = np.cumsum(lengths, axis=0)
+    step = np.arange(len(noise))
+    which = np.stack([np.searchsorted(ends[:, e], step, side="right") for e in range(noise.shape[1])], axis=1)
+    return np.take_along_axis(noise, which[..., None], axis=0)
 
 
 class _Chances(NamedTuple):

@@ -2,13 +2,12 @@
 
 On a CPU with several cores every agent is a job of its own, or several, one for each part of its learners, where there
 are fewer agents than cores: a core then works on one agent's networks, which its cache holds. Agents and learners never
-read each other, so the cut changes nothing but the time. A job that is much larger than its agent's others learns in
-parts, from lessons that the other cores prepare. On a GPU it is one job.
+read each other, so the cut changes nothing but the time. On a GPU it is one job.
 """
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -19,14 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from lowgear import asymmetric, dqn, replay, scale
-from lowgear.asymmetric import Knobs, Learners, Lessons, Method
+from lowgear import asymmetric, dqn, normaliser, replay, scale
+from lowgear.asymmetric import Knobs, Learners, Method, View
 from lowgear.errors import LowgearError
-from lowgear.scale import Scale
+from lowgear.normaliser import Statistics
 
 Metrics = dict[str, npt.NDArray[np.float32]]
-PARTS = 4  # of a job that is helped
-AT_ONCE = 2  # of its parts are prepared before it begins: it needs one, and another core is free
 
 
 class Named(logging.Filter):
@@ -45,14 +42,13 @@ class Job(NamedTuple):
 
     shard: int
     which: tuple[int, ...]
-    parts: int = 1  # that its updates are made in
 
 
 class Memory(NamedTuple):
     """All that learning has left behind, on the host."""
 
     learners: Learners
-    scale: Scale | None  # None where observations are seen as they are
+    statistics: Statistics
 
 
 class Learner:
@@ -78,33 +74,34 @@ class Learner:
         self._knobs = [jax.tree.map(lambda v, s=s: jnp.asarray(v[s]), knobs) for s in self._slices]
         # One program, which the next run finds in the cache; operation by operation it would be dozens.
         init = jax.jit(partial(asymmetric.init, method=method))
-        self.learners = [list(init(k.seed)) for k in self._knobs]
-        self._scales = [_scale(len(k.seed), method) for k in self._knobs]
+        self.learners = [list(init(k)) for k in self._knobs]
         self._lanes = method.replay.lanes
+        begin = jax.jit(jax.vmap(lambda _: normaliser.init(method.obs_dim, self._lanes)))
+        self._statistics: list[Statistics] = [begin(k.seed) for k in self._knobs]
+        self._meet = jax.jit(partial(asymmetric.meet, method=method))
+        self._view = jax.jit(partial(asymmetric.view, method=method))
+        self._views: list[View] = [self._view(*of) for of in zip(self._statistics, self._knobs, strict=True)]
         rings = [self._lanes * (s.stop - s.start) for s in self._slices]
         self._rings = [replay.init(count, capacity // self._lanes, method.replay) for count in rings]
         self._shared = [jnp.repeat(k.shared, self._lanes) for k in self._knobs]
         named = range(len(method.gears) + 1) if which is None else which
         groups = _cut(method, -(-cores // shards), named)
-        self._jobs = [
-            Job(s, group, PARTS if _needs_help(method, group, groups) else 1) for s in range(shards) for group in groups
-        ]
+        self._jobs = [Job(s, group) for s in range(shards) for group in groups]
         self._pool = ThreadPoolExecutor(min(len(self._jobs), cores), thread_name_prefix="learner")
         self._running: list[Future[Metrics]] = []
         self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
         self._learn = jax.jit(
             partial(asymmetric.learn, method=method), static_argnames=("which", "updates"), donate_argnums=0
         )
-        self._prepare = jax.jit(partial(asymmetric.prepare, method=method), static_argnames=("which", "updates"))
-        self._study = jax.jit(partial(asymmetric.study, method=method), static_argnames="which")
-
-    @property
-    def uneven(self) -> bool:
-        """Whether one job is what the others, and whoever collects, must not hold up."""
-        return any(job.parts > 1 for job in self._jobs)
 
     def insert(self, chunk: npt.NDArray[np.float32]) -> None:
         """Store the steps (P, K, width) that were just collected, one environment's after another's."""
+        self.refill(chunk)
+        for s, agents in enumerate(self._slices):
+            self._statistics[s] = self._meet(self._statistics[s], chunk[agents], self._knobs[s])
+
+    def refill(self, chunk: npt.NDArray[np.float32]) -> None:
+        """Store steps that the statistics have met before, as a run does that goes on from a checkpoint."""
         width = chunk.shape[2]
         for s, (agents, shared) in enumerate(zip(self._slices, self._shared, strict=True)):
             lanes = chunk[agents].reshape(len(shared), -1, width)
@@ -112,8 +109,7 @@ class Learner:
 
     def start(self, updates: int) -> None:
         """Begin to update every learner as many times as told; `wait` for it before anything else."""
-        if self.time == 0 and self.method.scaled:
-            self._scales = [self._measured(ring) for ring in self._rings]
+        self._views = [self._view(*of) for of in zip(self._statistics, self._knobs, strict=True)]
         self._running = [self._begin(job, updates) for job in self._jobs]
         self.time += updates
 
@@ -127,8 +123,8 @@ class Learner:
     def state(self) -> Memory:
         """Every learner of the whole population, and what they see observations through."""
         shards = [
-            jax.tree.map(lambda x: np.array(x), Memory(tuple(learners), scale))
-            for learners, scale in zip(self.learners, self._scales, strict=True)
+            jax.tree.map(lambda x: np.array(x), Memory(tuple(learners), statistics))
+            for learners, statistics in zip(self.learners, self._statistics, strict=True)
         ]
         joined: Memory = _join(shards)
         return joined
@@ -138,60 +134,35 @@ class Learner:
         shards = [
             tuple(
                 jax.tree.map(lambda x: np.array(x), part)
-                for part in (*(gear.params.actor for gear in learners[:-1]), dqn.acting(learners[-1].params))
+                for part in (*(gear.params.policy.actor for gear in learners[:-1]), dqn.acting(learners[-1].params))
             )
             for learners in self.learners
         ]
         networks = _join(shards)
-        if not self.method.scaled:
-            return networks
-        seen = _join([jax.tree.map(lambda x: np.array(x), scale) for scale in self._scales])
+        seen = _join([jax.tree.map(lambda x: np.array(x), view.observations) for view in self._views])
         return tuple(scale.fold(network, seen) for network in networks)
 
     def restore(self, state: Memory, time: int) -> None:
         """Take over a state that `state` gave."""
         for s, agents in enumerate(self._slices):
             part = jax.tree.map(lambda x, a=agents: jnp.array(x[a]), state)
-            self.learners[s], self._scales[s] = list(part.learners), part.scale
+            self.learners[s], self._statistics[s] = list(part.learners), part.statistics
+            self._views[s] = self._view(part.statistics, self._knobs[s])
         self.time = time
 
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _measured(self, ring: replay.Replay) -> Scale:
-        """The scale of all that a shard's agents have seen so far."""
-        columns = self.method.replay.columns
-        rows = min(int(ring.written), ring.rows.shape[1])
-        seen = np.asarray(ring.rows[:, :rows, columns.observation])
-        seen = seen.reshape(-1, self._lanes * rows, columns.obs_dim)
-        return Scale(*map(jnp.asarray, scale.measure(seen, self.method.goals)))
-
     def _begin(self, job: Job, updates: int) -> Future[Metrics]:
-        """Let the threads make a job's updates.
+        return self._pool.submit(self._run, job, self.time, updates)
 
-        Jobs in parts wait for lessons that stand behind them in the queue; there are always fewer of them than threads,
-        since the lightest job of each agent is none.
-        """
-        mine = tuple(self.learners[job.shard][number] for number in job.which)
-        if job.parts == 1 or updates % job.parts:
-            return self._pool.submit(self._run, job, partial(self._whole, job, mine, self.time, updates))
-        each = updates // job.parts
-        lessons: list[Future[Lessons]] = [Future() for _ in range(job.parts)]
-        tasks = [
-            partial(self._fulfil, promise, job, mine, self.time + part * each, each)
-            for part, promise in enumerate(lessons)
-        ]
-        for task in tasks[:AT_ONCE]:
-            self._pool.submit(task)
-        running = self._pool.submit(self._run, job, partial(self._by_parts, job, mine, lessons))
-        for task in tasks[AT_ONCE:]:
-            self._pool.submit(task)
-        return running
-
-    def _run(self, job: Job, learn: Callable[[], tuple[Learners, Metrics]]) -> Metrics:
+    def _run(self, job: Job, time: int, updates: int) -> Metrics:
+        mine: Learners = tuple(self.learners[job.shard][number] for number in job.which)
+        ring, knobs, view = self._rings[job.shard], self._knobs[job.shard], self._views[job.shard]
         try:
-            new, metrics = learn()
+            new, metrics = self._learn(mine, ring, knobs, view, np.int32(time), which=job.which, updates=updates)
+            found = dict(jax.device_get(metrics))
         except jax.errors.JaxRuntimeError as error:
             # An environment that fails when asked about a goal fails inside the compiled program.
             _, name, message = str(error).rpartition("LowgearError: ")
@@ -200,34 +171,7 @@ class Learner:
             raise LowgearError(message.splitlines()[0]) from None
         for number, learner in zip(job.which, new, strict=True):
             self.learners[job.shard][number] = learner
-        return metrics
-
-    def _whole(self, job: Job, mine: Learners, time: int, updates: int) -> tuple[Learners, Metrics]:
-        new, metrics = self._learn(mine, *self._fed(job, time), which=job.which, updates=updates, seen=self._seen(job))
-        return new, dict(jax.device_get(metrics))
-
-    def _by_parts(self, job: Job, mine: Learners, lessons: Sequence[Future[Lessons]]) -> tuple[Learners, Metrics]:
-        found = []
-        for promise in lessons:
-            mine, metrics = self._study(mine, promise.result(), self._knobs[job.shard], which=job.which)
-            found.append(metrics)
-        parts = jax.device_get(found)
-        return mine, {name: np.mean([part[name] for part in parts], axis=0) for name in parts[0]}
-
-    def _fulfil(self, promise: Future[Lessons], job: Job, mine: Learners, time: int, updates: int) -> None:
-        """Prepare a part's lessons; what goes wrong is told to whoever waits for them."""
-        try:
-            fed = self._fed(job, time)
-            lessons = self._prepare(mine, *fed, which=job.which, updates=updates, seen=self._seen(job))
-            promise.set_result(jax.block_until_ready(lessons))
-        except BaseException as error:
-            promise.set_exception(error)
-
-    def _fed(self, job: Job, time: int) -> tuple[replay.Replay, Knobs, np.int32]:
-        return self._rings[job.shard], self._knobs[job.shard], np.int32(time)
-
-    def _seen(self, job: Job) -> Scale | None:
-        return self._scales[job.shard]
+        return found
 
 
 def keep_compiled_programs() -> None:
@@ -236,11 +180,6 @@ def keep_compiled_programs() -> None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lowgear" / "compiled"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
-
-
-def _scale(population: int, method: Method) -> Scale | None:
-    """What observations are seen through before the first update."""
-    return Scale(*map(jnp.asarray, scale.plain(population, method.obs_dim))) if method.scaled else None
 
 
 def _shards(population: int, cores: int) -> int:
@@ -254,12 +193,6 @@ def _cut(method: Method, parts: int, which: Sequence[int]) -> list[tuple[int, ..
     for number in sorted(which, key=lambda n: -_work(method, n)):
         min(groups, key=lambda group: sum(_work(method, n) for n in group)).append(number)
     return [tuple(sorted(group)) for group in groups]
-
-
-def _needs_help(method: Method, group: tuple[int, ...], groups: Sequence[tuple[int, ...]]) -> bool:
-    """Whether a group of gears has so much more to do than another that the other should prepare its lessons."""
-    work = [sum(_work(method, number) for number in other) for other in groups]
-    return len(method.gears) not in group and sum(_work(method, number) for number in group) > 2 * min(work)
 
 
 def _work(method: Method, number: int) -> int:

@@ -91,17 +91,18 @@ def init_critics(key: jax.Array, obs_dim: int, act_dim: int, units: int) -> Mlp:
 
 
 class CriticStyle(NamedTuple):
-    """How the critics compute."""
+    """How an agent's critics compute: a value of each agent, since neither changes a shape."""
 
-    activation: str
-    normalise: bool  # layer normalisation, without learned scale, before each activation
+    tanh: jax.Array  # () bool: else ReLU
+    normalise: jax.Array  # () bool: layer normalisation, without learned scale, before each activation
 
 
 def critic_values(critics: Mlp, observation: jax.Array, action: jax.Array, style: CriticStyle) -> jax.Array:
     """Q of both critics, (2, B)."""
 
     def hidden(x: jax.Array) -> jax.Array:
-        return ACTIVATIONS[style.activation](jax.nn.standardize(x, epsilon=1e-5) if style.normalise else x)
+        x = jnp.where(style.normalise, jax.nn.standardize(x, epsilon=1e-5), x)
+        return jnp.where(style.tanh, jnp.tanh(x), jax.nn.relu(x))
 
     def one(critic: Mlp) -> jax.Array:
         first, second, last = critic

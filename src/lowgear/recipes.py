@@ -11,7 +11,17 @@ class Recipe:
     """Settings of the learners. The defaults are the paper's; see `modern` for what we change and why."""
 
     name: str = "paper"
-    learning_rate: float = 3e-4  # of every gear's actor, critics and temperature
+    learning_rate: float = 3e-4  # of every gear's critics
+    actor_learning_rate: float | None = None  # of its actor; None: as the critics'
+    small_actor_factor: float = 1.0  # times that, of every gear but the last
+    alpha_learning_rate: float | None = None  # of its temperature; None: as the critics'
+    actor_every: int = 1  # updates of the critics for each of actor and temperature
+    target_entropy: float = 1.0  # times minus the number of actions
+    first_alpha: float = 1.0  # temperature at the start
+    pessimism: float = 1.0  # 1: the minimum of the twin critics; 0: their mean
+    normalise_observations: bool = False  # by running statistics, for gears and master
+    scale_rewards: bool = False  # of the gears, by the running return
+    held_noise: bool = False  # action noise holds for a random number of steps
     discount: float = 0.99  # of the gears, per step
     target_rate: float = 0.005  # τ: how fast the target critics follow
     batch: int = 256  # steps in a gear's batch
@@ -34,7 +44,6 @@ class Recipe:
     explore_last: float = 0.02  # the ε it ends with
     hindsight_share: float = 0.8  # of a batch that hindsight relabels, on tasks with goals; 0: no hindsight
     goal_random_share: float = 0.0  # of all later steps on tasks with goals: uniformly random actions too
-    goal_scale: bool = False  # learners see observations of tasks with goals on the scale of the random steps
     goal_reward_shift: float = 1.0  # added to the rewards of tasks with hindsight: 0 and 1 instead of -1 and 0
     end_on_success: bool = True  # an episode that succeeds ends, on tasks with goals
     periods: tuple[int, ...] = (5,)  # steps a pick may hold; the master chooses where there are several
@@ -81,12 +90,27 @@ MODERN = replace(
     sample_master=False,
     bound_targets=True,
     goal_random_share=0.3,
-    goal_scale=True,
     goal_reward_shift=0.0,
     end_on_success=False,
 )
 
-RECIPES = {recipe.name: recipe for recipe in (MODERN, PAPER)}
+# What public methods suggest, to be taken apart by benchmarks/ablate.py.
+TRIAL = replace(
+    MODERN,
+    name="trial",
+    learning_rate=3e-4,
+    critic_units=256,
+    critic_normalise=True,
+    actor_every=2,
+    target_entropy=0.5,
+    first_alpha=0.01,
+    normalise_observations=True,
+    scale_rewards=True,
+    held_noise=True,
+    random_steps=5_000,
+)
+
+RECIPES = {recipe.name: recipe for recipe in (MODERN, PAPER, TRIAL)}
 
 FETCH: dict[str, Any] = {"discount": 0.95, "target_rate": 0.02, "random_steps": 5_000}
 
@@ -110,5 +134,5 @@ def find(name: str, task: str) -> Recipe:
     """The recipe called `name`, with what it sets for the task."""
     if name not in RECIPES:
         raise LowgearError(f"unknown recipe {name!r}: write {' or '.join(RECIPES)}")
-    settings = MODERN_BY_TASK.get(task, {}) if name == "modern" else {}
+    settings = MODERN_BY_TASK.get(task, {}) if name != "paper" else {}
     return replace(RECIPES[name], **settings)

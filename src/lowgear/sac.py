@@ -1,8 +1,8 @@
 """Soft actor-critic for one gear: Haarnoja et al. 2018, twin critics, automatic entropy.
 
-A batch is made a lesson first, by valuing the states it leads to; the gear that values them may be some updates older
-than the one that learns. Every part of a gear then takes one gradient step on the same lesson, all from the parameters
-before the step, so that one backward pass and one Adam update on one flat vector serve actor, critics and temperature.
+Every part of a gear takes a gradient step on the same batch, all from the parameters before the step, so that one
+backward pass serves actor, critics and temperature. Critics have an Adam of their own: actor and temperature may step
+more rarely than they.
 """
 
 from typing import NamedTuple
@@ -17,12 +17,18 @@ Metrics = dict[str, jax.Array]
 ADAM = optax.flatten(optax.scale_by_adam())
 
 
+class Policy(NamedTuple):
+    """What the actor's and the temperature's losses move."""
+
+    actor: Mlp
+    log_alpha: jax.Array
+
+
 class SacParams(NamedTuple):
     """What the gradient moves."""
 
-    actor: Mlp
+    policy: Policy
     critics: Mlp
-    log_alpha: jax.Array
 
 
 class SacState(NamedTuple):
@@ -30,89 +36,128 @@ class SacState(NamedTuple):
 
     params: SacParams
     target_critics: Mlp
-    adam: optax.OptState
+    policy_adam: optax.OptState
+    critic_adam: optax.OptState
+    updates: jax.Array  # int32, so far
 
 
 class Transitions(NamedTuple):
     """A batch of steps; `discount` is 0 after a real end, else the agent's discount."""
 
-    observation: jax.Array  # (B, obs)
+    observation: jax.Array  # (B, obs), normalised
     action: jax.Array  # (B, act)
-    reward: jax.Array  # (B,)
+    reward: jax.Array  # (B,), on the learner's scale
     discount: jax.Array  # (B,)
-    next_observation: jax.Array  # (B, obs)
+    next_observation: jax.Array  # (B, obs), normalised
 
 
-class Lesson(NamedTuple):
-    """What one update learns from."""
+class SacKnobs(NamedTuple):
+    """Settings of one agent's gear, () each: none changes a shape, so agents of one population may differ in them."""
 
-    observation: jax.Array  # (B, obs)
-    action: jax.Array  # (B, act)
-    target: jax.Array  # (B,) that the critics are drawn towards
-    noise: jax.Array  # (B, act), standard normal: of the actions that the actor tries
-
-
-class SacSettings(NamedTuple):
-    """What a SAC update needs to know besides its state."""
-
-    actor_activation: str
+    critic_rate: jax.Array  # Adam's learning rate
+    actor_rate: jax.Array
+    alpha_rate: jax.Array
+    target_rate: jax.Array  # τ of the target critics' moving average
+    target_entropy: jax.Array
+    first_alpha: jax.Array
+    pessimism: jax.Array  # 1: the minimum of the twins; 0: their mean
+    actor_every: jax.Array  # int32: updates for each step of actor and temperature
     critic_style: CriticStyle
-    target_rate: float  # τ of the target critics' moving average
-    target_entropy: float
-    value_bounds: tuple[float, float] | None = None  # that targets are kept within
 
 
-def init(key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: int) -> SacState:
+class Bounds(NamedTuple):
+    """What targets are kept within, () each, on the scale of the rewards."""
+
+    low: jax.Array
+    high: jax.Array
+
+
+def init(
+    key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: int, first_alpha: float | jax.Array = 1.0
+) -> SacState:
     """A fresh gear."""
     actor_key, critic_key = jax.random.split(key)
     critics = init_critics(critic_key, obs_dim, act_dim, critic_units)
-    params = SacParams(init_actor(actor_key, obs_dim, act_dim, units), critics, jnp.zeros((), jnp.float32))
-    return SacState(params, jax.tree.map(jnp.copy, critics), ADAM.init(params))
-
-
-def lesson(state: SacState, batch: Transitions, noise: jax.Array, settings: SacSettings) -> Lesson:
-    """A batch with its targets, as the gear stands; `noise` is (2, B, act): next actions, then current ones."""
-    next_action, next_log_density = sample_action(
-        state.params.actor, batch.next_observation, noise[0], settings.actor_activation
+    policy = Policy(init_actor(actor_key, obs_dim, act_dim, units), jnp.log(jnp.float32(first_alpha)))
+    return SacState(
+        SacParams(policy, critics),
+        jax.tree.map(jnp.copy, critics),
+        ADAM.init(policy),
+        ADAM.init(critics),
+        jnp.zeros((), jnp.int32),
     )
-    next_value = critic_values(state.target_critics, batch.next_observation, next_action, settings.critic_style)
-    soft_value = next_value.min(axis=0) - jnp.exp(state.params.log_alpha) * next_log_density
-    target = batch.reward + batch.discount * soft_value
-    if settings.value_bounds is not None:
-        target = jnp.clip(target, *settings.value_bounds)
-    return Lesson(batch.observation, batch.action, target, noise[1])
 
 
 def update(
-    state: SacState, lesson: Lesson, learning_rate: jax.Array, settings: SacSettings
+    state: SacState,
+    batch: Transitions,
+    noise: jax.Array,
+    knobs: SacKnobs,
+    activation: str,
+    bounds: Bounds | None = None,
 ) -> tuple[SacState, Metrics]:
-    """One gradient step on everything."""
-    (_, metrics), grads = jax.value_and_grad(losses, has_aux=True)(state.params, lesson, settings)
-    steps, adam = ADAM.update(grads, state.adam)
-    params = jax.tree.map(lambda p, s: p - learning_rate * s, state.params, steps)
-    target = jax.tree.map(lambda t, p: t + settings.target_rate * (p - t), state.target_critics, params.critics)
-    return SacState(params, target, adam), metrics
+    """One gradient step on the critics and, when it is due, on actor and temperature.
+
+    `noise` is (2, B, act), standard normal: of next actions, then of current ones. `activation` is the actor's.
+    """
+    target = targets(state, batch, noise[0], knobs, activation, bounds)
+    (_, metrics), grads = jax.value_and_grad(losses, has_aux=True)(
+        state.params, batch, target, noise[1], knobs, activation
+    )
+    critic_steps, critic_adam = ADAM.update(grads.critics, state.critic_adam)
+    critics = jax.tree.map(lambda p, s: p - knobs.critic_rate * s, state.params.critics, critic_steps)
+    target_critics = jax.tree.map(lambda t, p: t + knobs.target_rate * (p - t), state.target_critics, critics)
+
+    policy_steps, policy_adam = ADAM.update(grads.policy, state.policy_adam)
+    rates = Policy(
+        jax.tree.map(lambda _: knobs.actor_rate, policy_steps.actor), knobs.alpha_rate
+    )
+    policy = jax.tree.map(lambda p, s, rate: p - rate * s, state.params.policy, policy_steps, rates)
+    due = state.updates % knobs.actor_every == 0
+    policy, policy_adam = jax.tree.map(
+        lambda new, old: jnp.where(due, new, old), (policy, policy_adam), (state.params.policy, state.policy_adam)
+    )
+    return SacState(SacParams(policy, critics), target_critics, policy_adam, critic_adam, state.updates + 1), metrics
 
 
-def losses(params: SacParams, lesson: Lesson, settings: SacSettings) -> tuple[jax.Array, Metrics]:
+def targets(
+    state: SacState,
+    batch: Transitions,
+    noise: jax.Array,
+    knobs: SacKnobs,
+    activation: str,
+    bounds: Bounds | None = None,
+) -> jax.Array:
+    """What the critics are drawn towards, (B,): r + γ (Q'(s', a') - α log π(a'|s'))."""
+    actor, log_alpha = state.params.policy
+    next_action, next_log_density = sample_action(actor, batch.next_observation, noise, activation)
+    next_values = critic_values(state.target_critics, batch.next_observation, next_action, knobs.critic_style)
+    soft_value = agreed(next_values, knobs.pessimism) - jnp.exp(log_alpha) * next_log_density
+    target = batch.reward + batch.discount * soft_value
+    return target if bounds is None else jnp.clip(target, bounds.low, bounds.high)
+
+
+def agreed(values: jax.Array, pessimism: jax.Array) -> jax.Array:
+    """The twins' one value, (2, B) to (B,): from their mean, at pessimism 0, to their minimum, at 1."""
+    return values.mean(axis=0) - pessimism * jnp.abs(values[0] - values[1]) / 2
+
+
+def losses(
+    params: SacParams, batch: Transitions, target: jax.Array, noise: jax.Array, knobs: SacKnobs, activation: str
+) -> tuple[jax.Array, Metrics]:
     """The sum of the critics', the actor's and the temperature's losses, each fenced off from the others."""
     fixed = jax.lax.stop_gradient(params)
-    alpha = jnp.exp(fixed.log_alpha)
+    alpha = jnp.exp(fixed.policy.log_alpha)
 
-    value = critic_values(params.critics, lesson.observation, lesson.action, settings.critic_style)
-    critic_loss = 0.5 * jnp.square(value - lesson.target[None]).mean(axis=1).sum()
+    values = critic_values(params.critics, batch.observation, batch.action, knobs.critic_style)
+    critic_loss = 0.5 * jnp.square(values - target[None]).mean(axis=1).sum()
 
-    action, log_density = sample_action(params.actor, lesson.observation, lesson.noise, settings.actor_activation)
-    climbed = critic_values(fixed.critics, lesson.observation, action, settings.critic_style).min(axis=0)
+    action, log_density = sample_action(params.policy.actor, batch.observation, noise, activation)
+    climbed = agreed(critic_values(fixed.critics, batch.observation, action, knobs.critic_style), knobs.pessimism)
     actor_loss = (alpha * log_density - climbed).mean()
 
     entropy = -jax.lax.stop_gradient(log_density).mean()
-    alpha_loss = params.log_alpha * (entropy - settings.target_entropy)
+    alpha_loss = params.policy.log_alpha * (entropy - knobs.target_entropy)
 
-    metrics = {
-        "critic_loss": critic_loss,
-        "value": value.mean(),
-        "entropy": entropy,
-        "alpha": alpha,
-    }
+    metrics = {"critic_loss": critic_loss, "value": values.mean(), "entropy": entropy, "alpha": alpha}
     return critic_loss + actor_loss + alpha_loss, metrics

@@ -1,4 +1,4 @@
-"""Observations on one scale: learners see them centred, and divided by how far they strayed in the random steps.
+"""Observations on one scale: learners see them centred, and divided by their spread.
 
 Where positions differ by centimetres around a metre and more, small networks learn sooner for it. It costs
 nothing at deployment: the first layer of whatever acts takes the scale in, and sees observations as they are.
@@ -8,13 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
-import numpy.typing as npt
 
 from lowgear.dqn import Picks
-from lowgear.hindsight import Goals
 from lowgear.sac import Transitions
 
-LEAST = 0.01  # what hardly moved at random is not blown up further
 Batch = TypeVar("Batch", Transitions, Picks)
 
 
@@ -23,23 +20,6 @@ class Scale(NamedTuple):
 
     centre: Any
     spread: Any
-
-
-def plain(population: int, obs_dim: int) -> Scale:
-    """Observations as they are."""
-    return Scale(np.zeros((population, obs_dim), np.float32), np.ones((population, obs_dim), np.float32))
-
-
-def measure(observations: npt.NDArray[np.float32], goals: Goals | None = None) -> Scale:
-    """The scale of what P agents saw, (P, N, obs). Goals, asked for or achieved, share one: hindsight swaps them."""
-    seen = observations.astype(np.float64)
-    centre, spread = seen.mean(axis=1), seen.std(axis=1)
-    if goals is not None:
-        achieved, desired = slice(*goals.achieved), slice(*goals.desired)
-        both = np.concatenate([seen[:, :, achieved], seen[:, :, desired]], axis=1)
-        centre[:, achieved] = centre[:, desired] = both.mean(axis=1)
-        spread[:, achieved] = spread[:, desired] = both.std(axis=1)
-    return Scale(centre.astype(np.float32), np.maximum(spread, LEAST).astype(np.float32))
 
 
 def see(batch: Batch, scale: Scale) -> Batch:

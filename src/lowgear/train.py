@@ -5,9 +5,6 @@ exactly one chunk behind, so a run is reproducible however fast either side is.
 """
 
 import json
-import os
-import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear import checkpoint, evaluate
+from lowgear.asymmetric import Knobs
 from lowgear.blueprint import behaviour_of, header_of, knobs_of, method_of, prices_of, tariff_of, weights_of
 from lowgear.checkpoint import Checkpoints, RunDirectory
-from lowgear.collect import Collector, Episode
+from lowgear.collect import Behaviour, Collector, Episode
 from lowgear.config import RunConfig
 from lowgear.envs.protocol import BatchEnv
 from lowgear.errors import LowgearError
@@ -52,15 +50,6 @@ class Interval:
     last: Episode | None = None  # of earlier intervals, shown until a new one ends
 
 
-def _give_way() -> None:
-    """Let learners, whose threads run already, go before this thread and those it starts from now on.
-
-    A thread that gave way can't have it back.
-    """
-    if sys.platform == "linux":  # elsewhere priorities belong to whole processes
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
-
-
 class Training:
     """A population under training. `run` goes on until the configured steps, or until a listener says stop."""
 
@@ -70,15 +59,16 @@ class Training:
         env: BatchEnv,
         make_env: MakeEnv | None,
         directory: RunDirectory | None = None,
-        own_process: bool = False,  # nothing else will be asked of this process
+        knobs: Knobs | None = None,  # else what the configuration says, as for `behaviour`
+        behaviour: Behaviour | None = None,
     ) -> None:
         self.config, self.spec = config, env.spec
         self.method = method_of(config, env.spec, env.goal_rule)
         self.tariff = tariff_of(config, env.spec)
-        self.learner = Learner(self.method, knobs_of(config, self.tariff), config.capacity, which=config.learners)
-        if own_process and self.learner.uneven:
-            _give_way()
-        self.collector = Collector(env, behaviour_of(config, has_goals=env.spec.desired_goal is not None))
+        knobs = knobs or knobs_of(config, env.spec, self.tariff)
+        self.learner = Learner(self.method, knobs, config.capacity, which=config.learners)
+        behaviour = behaviour or behaviour_of(config, has_goals=env.spec.desired_goal is not None)
+        self.collector = Collector(env, behaviour)
         self.weights = weights_of(self.learner, self.tariff)
         self.best = [-np.inf] * len(config.agents)
         self.last_evaluation: list[Line] = []
@@ -267,7 +257,7 @@ class Training:
         self.weights = weights_of(self.learner, self.tariff)
         for rows in checkpoint.read_rows(directory, mark, population, chunk, self.collector.columns.width):
             if self._pending is not None:
-                self.learner.insert(self._pending)
+                self.learner.refill(self._pending)
             self._pending = rows
         self.collector.steps = mark.steps
         self._restart(mark.number)

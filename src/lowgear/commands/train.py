@@ -148,7 +148,7 @@ def _run(directory: Any, config: "RunConfig") -> None:
         click.echo(f"{directory.path} is finished; `lowgear evaluate {directory.path}` scores it", err=True)
         return
     make = partial(make_env, config)
-    training = Training(config, make(config.environments), make, directory, own_process=True)
+    training = Training(config, make(config.environments), make, directory)
     done = training.collector.steps
     if done:
         click.echo(f"going on from {done} of {config.steps} steps", err=True)
