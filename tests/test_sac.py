@@ -39,7 +39,7 @@ def update(state: SacState, batch: Transitions, chance: jax.Array, knobs: SacKno
 
 def fresh_losses(params, target_critics, batch, chance, knobs, bounds=None):
     """The losses of a batch whose targets the gear itself has computed."""
-    state = SacState(params, target_critics, (), (), jnp.int32(0))
+    state = SacState(params, target_critics, (), (), jnp.int32(0), jnp.float32(1))
     target = sac.targets(state, batch, chance[0], knobs, "tanh", bounds)
     return sac.losses(params, batch, target, chance[1], knobs, "tanh")
 
@@ -49,7 +49,7 @@ losses = jax.jit(fresh_losses)
 
 @jax.jit
 def gradient(params, target_critics, batch, chance, knobs, bounds=None):
-    state = SacState(params, target_critics, (), (), jnp.int32(0))
+    state = SacState(params, target_critics, (), (), jnp.int32(0), jnp.float32(1))
     target = sac.targets(state, batch, chance[0], knobs, "tanh", bounds)
     return jax.grad(sac.losses, has_aux=True)(params, batch, target, chance[1], knobs, "tanh")
 
@@ -378,3 +378,14 @@ def test_each_part_has_its_own_rate() -> None:
     assert max(jax.tree.leaves(far.critics)) == pytest.approx(1e-3, rel=1e-2)
     assert max(jax.tree.leaves(far.policy.actor)) == pytest.approx(1e-4, rel=1e-2)
     assert far.policy.log_alpha == 0
+
+
+def test_critics_mean_the_same_on_another_scale_of_rewards() -> None:
+    state, batch, _ = random_problem()
+    for updates, keep, ratio in ((1, True, 0.25), (1, False, 1.0), (0, True, 1.0)):
+        started = state._replace(updates=jnp.int32(updates), reward_scale=jnp.float32(2))
+        moved = sac.rescale(started, jnp.float32(8), jnp.array(keep))
+        assert moved.reward_scale == 8
+        for old, new in ((state.params.critics, moved.params.critics), (state.target_critics, moved.target_critics)):
+            before, after = (critic_values(c, batch.observation, batch.action, PLAIN) for c in (old, new))
+            np.testing.assert_allclose(after, ratio * before, rtol=1e-5)

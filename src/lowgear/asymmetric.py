@@ -35,6 +35,8 @@ class Knobs(NamedTuple):
     shared: Values  # bool; False is the separate-buffers ablation
     normalise_observations: Values  # bool
     scale_rewards: Values  # bool: of the gears; the master is always paid the task's own
+    reward_gain: Values  # what scaled rewards are multiplied by
+    keep_values: Values  # bool: critics mean the same after the scale of rewards has changed
     tariff: Values | None = None  # (P, choices): what choices are known to cost at a coefficient of 1; see cost.tariff
 
 
@@ -116,7 +118,8 @@ def view(statistics: Statistics, knobs: Knobs, method: Method) -> View:
             jnp.where(knobs.normalise_observations, found.centre, 0.0),
             jnp.where(knobs.normalise_observations, found.spread, 1.0),
         )
-        return View(seen, jnp.where(knobs.scale_rewards, normaliser.reward_scale(statistics), 1.0))
+        reward_scale = normaliser.reward_scale(statistics) / knobs.reward_gain
+        return View(seen, jnp.where(knobs.scale_rewards, reward_scale, 1.0))
 
     return jax.vmap(agent)(statistics, knobs)
 
@@ -161,7 +164,13 @@ def learn(
         new_states, metrics = jax.vmap(agent)(states, knobs, view, batches)
         return new_states, metrics
 
-    new_learners, metrics = jax.lax.scan(body, learners, batches)
+    def on_scale(learner: LearnerState) -> LearnerState:
+        if isinstance(learner, DqnState):
+            return learner
+        scaled: SacState = jax.vmap(sac.rescale)(learner, view.reward_scale, knobs.keep_values)
+        return scaled
+
+    new_learners, metrics = jax.lax.scan(body, tuple(map(on_scale, learners)), batches)
     # A learner with nothing to draw from stays as it is: a gear may never have been used.
     ready = (ring.lists.stop > ring.lists.start).any(axis=1)
     kept = tuple(

@@ -123,6 +123,8 @@ def knobs_of(config: RunConfig, spec: EnvSpec, tariff: Tariff | None = None) -> 
         shared=np.array([a.variant != "separate-buffers" for a in agents]),
         normalise_observations=np.full(len(agents), recipe.normalise_observations),
         scale_rewards=np.full(len(agents), recipe.scale_rewards),
+        reward_gain=np.full(len(agents), recipe.reward_gain, np.float32),
+        keep_values=np.full(len(agents), recipe.keep_values),
         tariff=None if tariff is None else tariff.each,
     )
 

@@ -21,6 +21,8 @@ class Recipe:
     pessimism: float = 1.0  # 1: the minimum of the twin critics; 0: their mean
     normalise_observations: bool = False  # by running statistics, for gears and master
     scale_rewards: bool = False  # of the gears, by the running return
+    reward_gain: float = 1.0  # what scaled rewards are multiplied by
+    keep_values: bool = False  # critics mean the same after the scale of rewards has changed
     held_noise: bool = False  # action noise holds for a random number of steps
     discount: float = 0.99  # of the gears, per step
     target_rate: float = 0.005  # τ: how fast the target critics follow

@@ -39,6 +39,7 @@ class SacState(NamedTuple):
     policy_adam: optax.OptState
     critic_adam: optax.OptState
     updates: jax.Array  # int32, so far
+    reward_scale: jax.Array  # () that the critics' values are on
 
 
 class Transitions(NamedTuple):
@@ -85,6 +86,25 @@ def init(
         ADAM.init(policy),
         ADAM.init(critics),
         jnp.zeros((), jnp.int32),
+        jnp.ones((), jnp.float32),
+    )
+
+
+def rescale(state: SacState, reward_scale: jax.Array, keep_values: jax.Array) -> SacState:
+    """The gear on another scale of rewards. Its critics go on to mean the same: van Hasselt et al. 2016, PopArt.
+
+    Without `keep_values`, and before its first update, the critics' outputs stay as they are.
+    """
+    ratio = jnp.where(keep_values & (state.updates > 0), state.reward_scale / reward_scale, 1.0)
+
+    def scaled(critics: Mlp) -> Mlp:
+        *hidden, last = critics
+        return (*hidden, jax.tree.map(lambda x: x * ratio, last))
+
+    return state._replace(
+        params=state.params._replace(critics=scaled(state.params.critics)),
+        target_critics=scaled(state.target_critics),
+        reward_scale=reward_scale,
     )
 
 
@@ -117,7 +137,10 @@ def update(
     policy, policy_adam = jax.tree.map(
         lambda new, old: jnp.where(due, new, old), (policy, policy_adam), (state.params.policy, state.policy_adam)
     )
-    return SacState(SacParams(policy, critics), target_critics, policy_adam, critic_adam, state.updates + 1), metrics
+    new_state = SacState(
+        SacParams(policy, critics), target_critics, policy_adam, critic_adam, state.updates + 1, state.reward_scale
+    )
+    return new_state, metrics
 
 
 def targets(
