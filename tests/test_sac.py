@@ -22,6 +22,7 @@ KNOBS = SacKnobs(
     target_rate=jnp.float32(0.005),
     target_entropy=jnp.float32(-ACT),
     first_alpha=jnp.float32(1),
+    first_values=jnp.float32(1),
     pessimism=jnp.float32(1),
     actor_every=jnp.int32(1),
     critic_style=PLAIN,
@@ -389,3 +390,10 @@ def test_critics_mean_the_same_on_another_scale_of_rewards() -> None:
         for old, new in ((state.params.critics, moved.params.critics), (state.target_critics, moved.target_critics)):
             before, after = (critic_values(c, batch.observation, batch.action, PLAIN) for c in (old, new))
             np.testing.assert_allclose(after, ratio * before, rtol=1e-5)
+
+
+def test_fresh_critics_say_as_little_as_told() -> None:
+    _, batch, _ = random_problem()
+    loud, quiet = (sac.init(jax.random.key(0), OBS, ACT, 5, 7, first_values=v).params.critics for v in (1.0, 0.01))
+    values = [critic_values(c, batch.observation, batch.action, PLAIN) for c in (loud, quiet)]
+    np.testing.assert_allclose(values[1], 0.01 * values[0], rtol=1e-5)

@@ -80,10 +80,16 @@ def init(knobs: Knobs, method: Method) -> Learners:
     def one(knobs: Knobs) -> Learners:
         *gear_keys, master_key = jax.random.split(jax.random.key(knobs.seed), len(method.gears) + 1)
         gears = tuple(
-            sac.init(key, method.obs_dim, method.act_dim, units, critic_units, first_alpha)
-            for key, units, critic_units, first_alpha in zip(
-                gear_keys, method.gears, method.critic_units, knobs.gears.first_alpha, strict=True
+            sac.init(
+                key,
+                method.obs_dim,
+                method.act_dim,
+                method.gears[number],
+                method.critic_units[number],
+                knobs.gears.first_alpha[number],
+                knobs.gears.first_values[number],
             )
+            for number, key in enumerate(gear_keys)
         )
         choices = len(method.gears) * method.durations
         return (*gears, dqn.init(master_key, method.obs_dim + method.dial, choices, method.master_units, method.priced))

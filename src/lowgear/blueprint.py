@@ -145,6 +145,7 @@ def _gear_knobs(config: RunConfig, spec: EnvSpec) -> SacKnobs:
         target_rate=every(recipe.target_rate),
         target_entropy=every(-recipe.target_entropy * spec.act_dim),
         first_alpha=every(recipe.first_alpha),
+        first_values=every(recipe.first_values),
         pessimism=every(recipe.pessimism),
         actor_every=every(recipe.actor_every).astype(np.int32),
         critic_style=CriticStyle(every(recipe.critic_activation == "tanh") > 0, every(recipe.critic_normalise) > 0),

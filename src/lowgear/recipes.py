@@ -18,6 +18,7 @@ class Recipe:
     actor_every: int = 1  # updates of the critics for each of actor and temperature
     target_entropy: float = 1.0  # times minus the number of actions
     first_alpha: float = 1.0  # temperature at the start
+    first_values: float = 1.0  # times what a fresh critic's last layer would say
     pessimism: float = 1.0  # 1: the minimum of the twin critics; 0: their mean
     normalise_observations: bool = False  # by running statistics, for gears and master
     scale_rewards: bool = False  # of the gears, by the running return

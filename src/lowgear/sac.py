@@ -61,6 +61,7 @@ class SacKnobs(NamedTuple):
     target_rate: jax.Array  # τ of the target critics' moving average
     target_entropy: jax.Array
     first_alpha: jax.Array
+    first_values: jax.Array  # times what a fresh critic's last layer would say
     pessimism: jax.Array  # 1: the minimum of the twins; 0: their mean
     actor_every: jax.Array  # int32: updates for each step of actor and temperature
     critic_style: CriticStyle
@@ -74,11 +75,17 @@ class Bounds(NamedTuple):
 
 
 def init(
-    key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: int, first_alpha: float | jax.Array = 1.0
+    key: jax.Array,
+    obs_dim: int,
+    act_dim: int,
+    units: int,
+    critic_units: int,
+    first_alpha: float | jax.Array = 1.0,
+    first_values: float | jax.Array = 1.0,
 ) -> SacState:
     """A fresh gear."""
     actor_key, critic_key = jax.random.split(key)
-    critics = init_critics(critic_key, obs_dim, act_dim, critic_units)
+    critics = _times(init_critics(critic_key, obs_dim, act_dim, critic_units), jnp.float32(first_values))
     policy = Policy(init_actor(actor_key, obs_dim, act_dim, units), jnp.log(jnp.float32(first_alpha)))
     return SacState(
         SacParams(policy, critics),
@@ -96,14 +103,9 @@ def rescale(state: SacState, reward_scale: jax.Array, keep_values: jax.Array) ->
     Without `keep_values`, and before its first update, the critics' outputs stay as they are.
     """
     ratio = jnp.where(keep_values & (state.updates > 0), state.reward_scale / reward_scale, 1.0)
-
-    def scaled(critics: Mlp) -> Mlp:
-        *hidden, last = critics
-        return (*hidden, jax.tree.map(lambda x: x * ratio, last))
-
     return state._replace(
-        params=state.params._replace(critics=scaled(state.params.critics)),
-        target_critics=scaled(state.target_critics),
+        params=state.params._replace(critics=_times(state.params.critics, ratio)),
+        target_critics=_times(state.target_critics, ratio),
         reward_scale=reward_scale,
     )
 
@@ -184,3 +186,9 @@ def losses(
 
     metrics = {"critic_loss": critic_loss, "value": values.mean(), "entropy": entropy, "alpha": alpha}
     return critic_loss + actor_loss + alpha_loss, metrics
+
+
+def _times(critics: Mlp, factor: jax.Array) -> Mlp:
+    """Critics whose values are so many times as large."""
+    *hidden, last = critics
+    return (*hidden, jax.tree.map(lambda x: x * factor, last))
