@@ -1,5 +1,6 @@
 """Algorithm 1: what the master is paid and sees, and that agents and learners never read each other."""
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -9,6 +10,7 @@ import pytest
 
 from lowgear.learning import replay
 from lowgear.learning.learners import AgentParameters
+from lowgear.learning.method import sample_gear_batch
 from lowgear.learning.replay import Replay, UnpaidPicks
 from lowgear.learning.transitions import MasterTransitions
 from lowgear.training import algorithm
@@ -207,6 +209,29 @@ def test_updates_at_once_are_updates_in_turn(population) -> None:
     alone, other = updated(learners[1], time=1, updates=1)
     assert not equal(alone.params, in_turn.params)
     assert not np.allclose(other["gear1_critic_loss"], two["gear1_critic_loss"], rtol=1e-6)
+
+
+def test_each_gear_keeps_to_its_own_cycle(population) -> None:
+    """The small gear's actor steps in updates 0 and 2, the other learners always do all they do."""
+    learners, buffer, agents = population
+    small, large = METHOD.gears
+    rare = METHOD._replace(gears=(replace(small, settings=small.settings._replace(actor_every=2)), large))
+    cycled = jax.jit(partial(algorithm.update, method=rare, which=ALL, updates=4))
+    new, metrics = cycled(learners, buffer, agents, None, jnp.int32(7))
+    plain, same = update(learners, buffer, agents, time=7, updates=4)
+    assert_close(new[1:], plain[1:])
+    assert metrics.keys() == same.keys()
+    np.testing.assert_array_equal(new[0].critic_adam.count, [4] * 3)
+    np.testing.assert_array_equal(new[0].policy_adam.count, [2] * 3)
+
+    joined = replay.by_agent(buffer, 1)
+    alone = Replay(*jax.tree.map(lambda x: x[2], (joined.rows, joined.samples, joined.episodes)), joined.written)
+    state, own = jax.tree.map(lambda x: x[2], (learners[0], agents))
+    learned = jax.jit(rare.gears[0].update, static_argnums=4)
+    for time in range(4):
+        batch = sample_gear_batch(0, alone, own, None, jnp.int32(7 + time), rare)
+        state, _ = learned(state, batch.transitions, batch.noise, own, time % 2)
+    assert_close(jax.tree.map(lambda x: x[2], new[0]), state)
 
 
 def test_nothing_is_compiled_for_other_agents_of_the_same_shapes(population) -> None:

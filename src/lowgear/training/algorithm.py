@@ -49,8 +49,8 @@ def collect(collector: Collector, steps: int, last: bool = False) -> tuple[Float
         collector.pick(k)  # lines 6 to 9
         action = collector.act(k)  # line 10
         observation, step = collector.step(action)  # line 11
-        choice, held = collector.controller.choice, collector.controller.advance(collector.ended)  # line 14
-        store(rows[:, :, k], observation, action, step, choice, held, collector.columns)  # lines 15 to 18
+        choice, held = collector.controller.choice, collector.controller.advance(collector.ended)  # line 13
+        store(rows[:, :, k], observation, action, step, choice, held, collector.columns)  # lines 15 to 17
         episodes += collector.finish_episodes(k)  # lines 19 to 21; environments reset themselves
     if last:
         rows[:, :, -1, [collector.columns.closed, collector.columns.ended]] = 1
@@ -60,7 +60,7 @@ def collect(collector: Collector, steps: int, last: bool = False) -> tuple[Float
 def store(
     row: FloatArray, observation: FloatArray, action: FloatArray, step: Step, choice: Any, held: Held, columns: Columns
 ) -> None:
-    """Lines 15 to 18: one row for gears and master alike; a pick's transition is read off the rows of its steps."""
+    """Lines 15 to 17: one row for gears and master alike; a pick's transition is read off the rows of its steps."""
     shape = row.shape[:2]
     row[..., columns.observation] = observation
     row[..., columns.action] = action
@@ -116,7 +116,7 @@ def update(
     updates: int,
     method: Method,
 ) -> tuple[Learners, Metrics]:
-    """Lines 22 to 25, `updates` times, for the learners numbered `which`; metrics are means, (P,) each.
+    """Lines 23 to 25, `updates` times, for the learners numbered `which`; metrics are means, (P,) each.
 
     Learners never read each other, so any part of them may be updated at once. `time` counts the updates before these.
     """
@@ -138,12 +138,16 @@ def update(
         metrics: Metrics = {}
         for number, state, batch in zip(which, states, batches, strict=True):
             if isinstance(batch, MasterTransitions):
-                new_state, found = method.master.update(state, batch, agent)  # line 23
+                new_state, found = method.master.update(state, batch, agent)  # line 24
             else:
+<<<<<<< HEAD
                 learner = method.gears[number]
                 new_state, found = learner.update(
                     state, batch.transitions, batch.noise, agent, phase % learner.cycle
                 )  # line 24
+=======
+                new_state, found = method.gears[number].update(state, batch.transitions, batch.noise, agent)  # line 25
+>>>>>>> main
             new_states.append(new_state)
             metrics |= {f"{method.name(number)}_{name}": value for name, value in found.items()}
         return tuple(new_states), metrics
@@ -159,7 +163,7 @@ def update(
     cycles = jax.tree.map(lambda x: x.reshape(updates // cycle, cycle, *x.shape[1:]), batches)
     new_learners, metrics = jax.lax.scan(body, learners, cycles)
     kept = tuple(
-        _where(_can_sample(buffer, number, method), new, old)  # line 22
+        _where(_can_sample(buffer, number, method), new, old)  # line 23
         for number, new, old in zip(which, new_learners, learners, strict=True)
     )
     return kept, jax.tree.map(lambda m: m.mean(axis=0), metrics)
