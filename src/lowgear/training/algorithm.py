@@ -140,14 +140,10 @@ def update(
             if isinstance(batch, MasterTransitions):
                 new_state, found = method.master.update(state, batch, agent)  # line 24
             else:
-<<<<<<< HEAD
                 learner = method.gears[number]
                 new_state, found = learner.update(
                     state, batch.transitions, batch.noise, agent, phase % learner.cycle
-                )  # line 24
-=======
-                new_state, found = method.gears[number].update(state, batch.transitions, batch.noise, agent)  # line 25
->>>>>>> main
+                )  # line 25
             new_states.append(new_state)
             metrics |= {f"{method.name(number)}_{name}": value for name, value in found.items()}
         return tuple(new_states), metrics
