@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -86,6 +88,11 @@ def test_the_same_seed_gives_the_same_scores_and_best_policies_can_be_asked_for(
         (["train", "walker-stand", "--recipe", "old"], "old"),
         (["train", "gym:Pendulum-v1"], "--gears"),
         (["train", "gym:Nothing-v0", "--gears", "2,4", "--cost-coefficients", "0"], "Nothing-v0"),
+        (["train", "walker-stand", "--set", "bach=64"], "did you mean batch"),
+        (["train", "walker-stand", "--set", "batch=many"], "batch = many"),
+        (["train", "walker-stand", "--set", "actor_every=3"], "chunks have 64"),
+        (["train", "walker-stand", "--settings", "none.toml"], "none.toml"),
+        (["train", "--resume", ".", "--set", "batch=64"], "--set"),
         (["train", "--resume", "."], "not a run"),
         (["train", "--resume", ".", "--steps", "5"], "--steps"),
         (["evaluate", "."], "not a run"),
@@ -98,6 +105,29 @@ def test_bad_input_is_named_and_leaves_nothing(tmp_path, monkeypatch, arguments,
     assert isinstance(result.exception, LowgearError)
     assert named in str(result.exception)
     assert "\n" not in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_settings_of_the_recipe_reach_the_run(tmp_path):
+    path, file = tmp_path / "run", tmp_path / "my.toml"
+    file.write_text("batch = 8\nperiods = [3]\nfirst_alpha = 0.5\n")
+    sizes = ["--steps", "128", "--gears", "2,4", "--critic-units", "4", "--evaluate-every", "0"]
+    settings = ["--settings", str(file), "--set", "batch=16", "--set", "random-steps=64", "--set", "actor_every=2"]
+    result = CliRunner().invoke(cli, ["train", "reacher-easy", *sizes, *settings, "--out", str(path)])
+    assert result.exit_code == 0, result.output
+    recipe = json.loads((path / "config.json").read_text())["recipe"]
+    found = [recipe[name] for name in ("batch", "periods", "first_alpha", "random_steps", "actor_every")]
+    assert found == [16, [3], 0.5, 64, 2]  # what is set goes before the file
+    assert recipe["critic_units"] == 4
+
+
+def test_a_setting_that_is_not_there_exits_with_2_and_one_line(tmp_path):
+    command = [sys.executable, "-m", "lowgear", "train", "walker-stand", "--set", "bach=64", "--out", "run"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("lowgear: error: --set bach")
+    assert "did you mean batch" in line
     assert not list(tmp_path.iterdir())
 
 

@@ -30,7 +30,7 @@ TASK = find("cartpole-swingup")
 
 
 def make(config, directory=None):
-    return Training(config, envs.make(TASK, len(config.agents)), lambda n: envs.make(TASK, n), directory)
+    return Training(config, envs.make(TASK, config.environments), lambda n: envs.make(TASK, n), directory)
 
 
 def small_config(recipe="paper", **options):
@@ -55,6 +55,26 @@ DIALS = small_config(
     cost_coefficients=(0.001, 0.1),
     overrides=SMALL | {"periods": (2, 3, 7), "master_units": 4},
 )
+
+
+# All that goes by running statistics. Checkpoints fall between chunks whose rows the rings no longer all hold.
+STATISTICS = {"normalise_observations": True, "scale_rewards": True, "lenient_twins": True, "actor_every": 2}
+
+
+@pytest.mark.parametrize("environments", [1, 2])
+def test_a_broken_run_with_running_statistics_ends_as_an_unbroken_one(tmp_path, environments):
+    overrides = SMALL | STATISTICS | {"replay": 160, "environments": environments, "actor_learning_rate": 1e-3}
+    config = small_config("modern", steps=384, variants=("asymmetric", "large-only"), overrides=overrides)
+    whole = run(tmp_path / "whole", config)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "broken", config, 288)
+    latest = read_latest(RunDirectory(tmp_path / "broken"))
+    assert latest.steps == 256  # more than the rings hold: statistics can't be found again in the rows
+    broken = run(tmp_path / "broken", config)
+    assert policy_bytes(broken, 2) == policy_bytes(whole, 2)
+    assert without_speed(broken) == without_speed(whole)
+    plain = run(tmp_path / "plain", small_config("modern", steps=384, variants=("asymmetric", "large-only")))
+    assert policy_bytes(plain, 2)[0] != policy_bytes(whole, 2)[0]
 
 
 @pytest.fixture(scope="module")
@@ -182,8 +202,9 @@ def test_one_chunk_of_lag(monkeypatch):
     assert timings.waiting > 0
 
 
-def test_nothing_is_compiled_after_the_first_round():
-    training = make(small_config(steps=384, evaluate_every=0))
+@pytest.mark.parametrize("settings", [{}, STATISTICS], ids=["plain", "statistics"])
+def test_nothing_is_compiled_after_the_first_round(settings):
+    training = make(small_config(steps=384, evaluate_every=0, overrides=SMALL | settings))
     heard = []
 
     class Listen(Hear):

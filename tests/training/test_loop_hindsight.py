@@ -64,6 +64,9 @@ def test_hindsight_learns_where_success_ends_an_episode() -> None:
     assert earned > -19  # episodes are cut short while it trains, too
 
 
+STATISTICS = {"goal_normalise": True, "scale_rewards": True, "lenient_twins": True, "actor_every": 2}
+
+
 # The rings, two for each agent, wrap; episodes end early or in time, and checkpoints fall within them and within picks.
 RESUMED = resolve(
     find("envpool:FetchReach-v1"),
@@ -72,7 +75,7 @@ RESUMED = resolve(
     gears=(2, 4),
     cost_coefficients=(0.001,),
     variants=("asymmetric", "separate-buffers"),
-    overrides=SMALL | {"replay": 160, "periods": (3,), "bound_targets": True, "environments": 2},
+    overrides=SMALL | {"replay": 160, "periods": (3,), "bound_targets": True, "environments": 2} | STATISTICS,
     evaluate_every=192,
     evaluate_episodes=1,
     checkpoint_every=96,
