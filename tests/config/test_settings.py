@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, fields
 
+import numpy as np
 import pytest
 
 from lowgear import LowgearError
@@ -75,9 +76,27 @@ def test_settings_reach_the_run_and_values_that_make_no_sense_do_not() -> None:
         ("learning_rate=0", "above 0"),
         ("critic_activation=gelu", "write tanh or relu"),
         ("batch=0", "write 1 or more"),
+        ("discount=1", "discount 1.0: write a number from 0 to less than 1"),
+        ("master_discount=nan", "write a number from 0 to 1"),
+        ("target_rate=-1", "target rate -1.0: write a number from 0 to 1"),
+        ("explore_share=-1", "write a number from 0 to 1"),
+        ("explore_last=7", "write a number from 0 to 1"),
+        ("random_steps=-5", "random steps -5: write 0 or more"),
+        ("target_entropy=nan", "target entropy nan: write a finite number"),
+        ("goal_reward_shift=inf", "write a finite number"),
+        ("first_alpha=0", "first alpha 0.0: write a number above 0"),
+        ("actor_learning_rate=-1", "above 0"),
     ):
         with pytest.raises(LowgearError, match=message):
             resolve(find("cartpole-swingup"), overrides=from_assignments([assignment]))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    found = checked({"batch": np.int64(64), "learning_rate": np.float64(0.5), "periods": np.array([2, 5])})
+    assert found == {"batch": 64, "learning_rate": 0.5, "periods": (2, 5)}
+    assert [type(value) for value in found.values()] == [int, float, tuple]
+    with pytest.raises(LowgearError, match="write a whole number"):
+        checked({"batch": np.float64(64)})
 
 
 def test_every_setting_says_what_it_is() -> None:

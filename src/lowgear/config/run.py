@@ -1,6 +1,7 @@
 """What defines a run: the task, the recipe, the agents. Resolved once, kept in config.json."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -13,6 +14,14 @@ from lowgear.policy.dial import Dial, span
 
 VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separate-buffers")
 MAX_SEED = 2**31 - 1
+SHARES = (
+    "master_discount",
+    "target_rate",
+    "explore_share",
+    "explore_last",
+    "hindsight_share",
+    "goal_random_share",
+)
 EARLIER_FIELDS = {"goal_scale": "goal_normalise"}  # of recipes that earlier versions wrote
 
 
@@ -156,7 +165,7 @@ def _agents(
     for value in coefficients[0] or ():
         if not 0 <= value < float("inf"):
             raise LowgearError(f"cost coefficient {value}: write a number of 0 or more")
-    for value in discounts or ():
+    for value in discounts or (recipe.discount,):
         if not 0 <= value < 1:
             raise LowgearError(f"discount {value}: write a number from 0 to less than 1")
     for value in learning_rates or ():
@@ -226,7 +235,12 @@ def _check_recipe(recipe: Recipe) -> None:
     for name in ("actor_activation", "critic_activation"):
         if getattr(recipe, name) not in ("tanh", "relu"):
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)!r}: write tanh or relu")
-    for name in ("hindsight_share", "goal_random_share"):
+    if recipe.random_steps < 0:
+        raise LowgearError(f"random steps {recipe.random_steps}: write 0 or more")
+    for name in ("target_entropy", "goal_reward_shift"):
+        if not math.isfinite(getattr(recipe, name)):
+            raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write a finite number")
+    for name in SHARES:
         if not 0 <= getattr(recipe, name) <= 1:
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write a number from 0 to 1")
     reach = recipe.dial_reach

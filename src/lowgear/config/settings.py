@@ -62,7 +62,8 @@ def _checked(name: str, value: Any, where: str) -> Any:
 
 
 def _fit(value: Any, wanted: Any) -> Any:
-    """The value as the type that is wanted, or None."""
+    """The value as the type that is wanted, or None; NumPy's numbers and arrays count as Python's."""
+    value = value.tolist() if hasattr(value, "tolist") else value
     if typing.get_origin(wanted) is tuple:
         part = typing.get_args(wanted)[0]
         items = list(value) if isinstance(value, list | tuple) else [value]
