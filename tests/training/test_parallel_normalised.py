@@ -167,9 +167,9 @@ def test_statistics_are_those_of_all_chunks(reference) -> None:
 def test_a_restored_learner_goes_on_bit_for_bit(reference, make) -> None:
     states, time = reference["middle"]
     other = make(ALL)
-    for number in range(3):
-        other.insert(raw_chunk(number), known=True)  # its rows are in the statistics that come next
     other.restore(states, time)
+    for number in range(3):
+        other.insert(raw_chunk(number), known=True)  # these rows are in the restored statistics
     assert_equal(other.states(), states)
     metrics = parallel.go(other, range(3, 6), raw_chunk)
     assert_equal(other.states(), reference["states"])
