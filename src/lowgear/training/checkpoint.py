@@ -146,7 +146,9 @@ def read_state(directory: RunDirectory, latest: Checkpoint, like: Any) -> Any:
     for name in sorted(expected.keys() | tensors.keys()):
         have, want = tensors.get(name), expected.get(name)
         if have is None or want is None or have.shape != want.shape or have.dtype != want.dtype:
-            raise LowgearError(f"{path} does not fit this run ({name}): it is of another task or version of Lowgear")
+            raise LowgearError(
+                f"{path} does not fit this run ({name}), it is of another task or version of Lowgear: start a new run"
+            )
     leaves, tree = jax.tree.flatten(like)
     return jax.tree.unflatten(tree, [tensors[name] for name in _names(like)]) if leaves else like
 
