@@ -111,6 +111,8 @@ def trained(policies, steps, overrides):
     """The policies with masters of their own."""
     config = config_of(policies, steps, overrides)
     training = Training(config, make_env(config, config.environments), None, make_learners=frozen_gears)
+    if training.learner.method.normalise_observations:
+        raise click.ClickException(f"{config.task}: gears that saw normalised observations are folded; choose another")
     gears = stack([policy.weights._replace(tariff=None) for policy in policies]).gears
     states = training.learner.states()
     frozen = tuple(tuple(Layer(*layer) for layer in layers) for layers in gears)

@@ -10,7 +10,8 @@ mixed  one pair too, but the next action of each transition's target comes from 
 
 The two other ways are one more `GearLearner` that trains all gears at once, on batches that they share. Prints how fast
 each way trained, compiling not counted, how long an update takes alone, and returns over seeds: as the master drives at
-each coefficient, and with each agent's smallest or largest gear alone. Separate buffers are left out.
+each coefficient, and with each agent's smallest or largest gear alone. Left out: separate buffers,
+rates of their own for actors, and the rescaling of critics.
 """
 
 import json

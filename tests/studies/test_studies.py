@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from lowgear.config.paper import Figures, tables
-from lowgear.config.run import resolve
 from lowgear.config.tasks import find, published_tasks
 from lowgear.policy import cost
 from lowgear.studies import catalogue, sizes, table
@@ -73,16 +72,6 @@ def test_other_settings_are_other_runs(tmp_path) -> None:
         assert other.directory.path != first.directory.path
     (same,) = plan(_groups("performance", Setup(**(vars(SETUP) | {"episodes": 9}))))
     assert same.directory.path == first.directory.path
-
-
-def test_only_what_acts_learns() -> None:
-    def learners(*variants: str) -> tuple[int, ...]:
-        return resolve(find("reacher-easy"), variants=variants).learners
-
-    assert learners("small-only") == (0,)
-    assert learners("large-only") == (1,)
-    assert learners("large-only", "small-only") == (0, 1)
-    assert learners("large-only", "asymmetric") == (0, 1, 2)
 
 
 def test_success_rates_are_scores_where_there_are_any() -> None:

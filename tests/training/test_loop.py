@@ -10,8 +10,6 @@ import time
 
 import numpy as np
 import pytest
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
 
 from lowgear import LowgearError, envs
 from lowgear.config.run import resolve
@@ -22,7 +20,6 @@ from lowgear.policy.file import load
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
 from tests.fixtures.compilations import compilations
-from tests.fixtures.methods import assert_equal
 from tests.fixtures.probes import Counting, Valley
 from tests.fixtures.training import SMALL, Hear, StopAt, policy_bytes, without_speed
 
@@ -107,25 +104,6 @@ def test_a_run_with_dials_and_periods_keeps_what_it_is(unbroken):
         if line["kind"] == "evaluation":
             assert line["cost_coefficient"] == headers[line["agent"]].cost_coefficient
             assert 2 <= line["period_mean"] <= 7
-
-
-def test_checkpoints_with_the_names_of_earlier_versions_are_read(tmp_path, unbroken):
-    earlier = RunDirectory(shutil.copytree(unbroken.path, tmp_path / "run"))
-    path = earlier.state(read_latest(earlier).number)
-    names = {".advantage": ".earnings", ".value": ".level"}
-    tensors = {}
-    for name, tensor in load_tensors(path.read_bytes()).items():
-        for new, old in names.items():
-            name = name.replace(new, old)
-        tensors[name] = tensor
-    assert {new for new in names.values() if any(new in name for name in tensors)} == {".earnings", ".level"}
-    path.write_bytes(save_tensors(tensors))
-    states = []
-    for directory in (earlier, RunDirectory(shutil.copytree(unbroken.path, tmp_path / "other"))):
-        training = make(DIALS, directory)
-        states.append(training.learner.states())
-        training.close()
-    assert_equal(*states)
 
 
 def test_resume_with_a_ring_that_has_wrapped(tmp_path):

@@ -27,7 +27,6 @@ from lowgear.policy.arrays import FloatArray
 from lowgear.policy.files import write_whole
 
 FORMAT = 1
-EARLIER_NAMES = {".earnings": ".advantage", ".level": ".value"}
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def read_state(directory: RunDirectory, latest: Checkpoint, like: Any) -> Any:
     """The learners of a checkpoint, in the shape of `like`; a mismatch is an error."""
     path = directory.state(latest.number)
     try:
-        tensors = {_renamed(name): tensor for name, tensor in parse_tensors(path.read_bytes()).items()}
+        tensors = parse_tensors(path.read_bytes())
     except (OSError, SafetensorError, ValueError) as error:
         raise LowgearError(f"{path} is damaged ({error}): start a new run") from None
     expected = _flatten(like)
@@ -147,7 +146,8 @@ def read_state(directory: RunDirectory, latest: Checkpoint, like: Any) -> Any:
         have, want = tensors.get(name), expected.get(name)
         if have is None or want is None or have.shape != want.shape or have.dtype != want.dtype:
             raise LowgearError(
-                f"{path} does not fit this run ({name}), it is of another task or version of Lowgear: start a new run"
+                f"{path} does not fit this run ({name}), it is of another task or version of Lowgear: start a new run; "
+                "this one's policies can still be evaluated and exported"
             )
     leaves, tree = jax.tree.flatten(like)
     return jax.tree.unflatten(tree, [tensors[name] for name in _names(like)]) if leaves else like
@@ -166,13 +166,6 @@ def read_rows(
         with path.open("rb") as file:
             for _ in range(steps // chunk):
                 yield np.fromfile(file, np.float32, count).reshape(population, chunk, width)
-
-
-def _renamed(name: str) -> str:
-    """Names that earlier versions gave to parts of the state."""
-    for old, new in EARLIER_NAMES.items():
-        name = name.replace(old, new)
-    return name
 
 
 def _flatten(state: Any) -> dict[str, npt.NDArray[Any]]:
