@@ -56,6 +56,7 @@ def test_finger_pays_what_dm_control_pays() -> None:
     assert paid > 0
 
 
+@pytest.mark.slow
 def test_finger_starts_where_dm_control_starts() -> None:
     """Uniform angles in the joints' ranges, free of contact and at rest."""
     count = 64

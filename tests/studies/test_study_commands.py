@@ -135,6 +135,7 @@ def test_period(studies, performance, monkeypatch) -> None:  # noqa: ARG001
     assert len(runs(studies) - before) == 1  # 5 is the recipe's own
 
 
+@pytest.mark.slow
 def test_sizes_prints_its_reasoning(studies, monkeypatch) -> None:
     monkeypatch.setattr(sizes, "CANDIDATES", (2, 8))
     monkeypatch.setattr(sizes, "CRITERION", 12)

@@ -54,6 +54,7 @@ def test_hindsight_finds_what_chance_never_does() -> None:
     assert not without.policy.header.hindsight
 
 
+@pytest.mark.slow
 def test_hindsight_learns_where_success_ends_an_episode() -> None:
     agent = lowgear.Agent(Meadow(), recipe="paper", seed=1, **QUICK)
     seen = []

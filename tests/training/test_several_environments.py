@@ -58,6 +58,7 @@ class Generous(Counting):
         return step
 
 
+@pytest.mark.slow
 def test_a_run_with_several_environments_learns_from_all_of_them():
     config = resolve(
         TASK,
