@@ -14,7 +14,7 @@ import numpy as np
 
 from lowgear import LowgearError
 from lowgear.envs.goals import GoalRule
-from lowgear.envs.protocol import BoolArray, FloatArray, Step
+from lowgear.envs.protocol import Step
 from lowgear.envs.spaces import (
     action_bounds,
     all_finite,
@@ -26,6 +26,7 @@ from lowgear.envs.spaces import (
     not_finite,
     raised,
 )
+from lowgear.policy.arrays import BoolArray, FloatArray
 
 try:
     with warnings.catch_warnings():

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear import LowgearError
-
-FloatArray = npt.NDArray[np.float32]
+from lowgear.policy.arrays import FloatArray
 
 
 class GoalRule(Protocol):

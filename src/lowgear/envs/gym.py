@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from lowgear import LowgearError
 from lowgear.envs.goals import Asked, GoalRule
-from lowgear.envs.protocol import BoolArray, FloatArray, Step
+from lowgear.envs.protocol import Step
 from lowgear.envs.spaces import (
     GOAL_KEYS,
     SUCCESS_KEYS,
@@ -33,6 +33,7 @@ from lowgear.envs.spaces import (
     not_finite,
     raised,
 )
+from lowgear.policy.arrays import BoolArray, FloatArray
 
 Factory = Callable[[], Any]
 

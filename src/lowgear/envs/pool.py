@@ -16,7 +16,7 @@ import numpy.typing as npt
 from lowgear import LowgearError
 from lowgear.envs.assets import corrected
 from lowgear.envs.goals import Distance, GoalRule
-from lowgear.envs.protocol import FloatArray, Step
+from lowgear.envs.protocol import Step
 from lowgear.envs.spaces import (
     SUCCESS_KEYS,
     action_bounds,
@@ -31,6 +31,7 @@ from lowgear.envs.spaces import (
     not_finite,
     raised,
 )
+from lowgear.policy.arrays import FloatArray
 
 try:
     import envpool

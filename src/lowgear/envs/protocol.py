@@ -9,13 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from lowgear.envs.goals import GoalRule
-
-FloatArray = npt.NDArray[np.float32]
-BoolArray = npt.NDArray[np.bool_]
+from lowgear.policy.arrays import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)

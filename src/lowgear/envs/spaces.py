@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from lowgear import LowgearError
-from lowgear.envs.protocol import EnvSpec, FloatArray
+from lowgear.envs.protocol import EnvSpec
+from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import ActionBounds
 
 # Gymnasium's convention, and the order of our layout.

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-Estimator = Callable[[FloatArray], float]
+from lowgear.policy.arrays import DoubleArray
+
+Estimator = Callable[[DoubleArray], float]
 SAMPLES = 2_000
 
 
