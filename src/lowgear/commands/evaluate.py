@@ -109,6 +109,7 @@ def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options
                 "variant": policy.header.variant,
                 "seed": policy.header.seed,
                 "cost_coefficient": policy.header.cost_coefficient,
+                "relative_coefficient": policy.header.relative_coefficient,
             }
             | summarise(played, place, policy.header.cost)
             for place, (agent, policy) in enumerate(numbered)

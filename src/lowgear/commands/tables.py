@@ -101,6 +101,11 @@ def _observation(row: Row) -> str:
     return f"{row['obs_dim']}" + (f" ({', '.join(fields)})" if fields else "")
 
 
+def _relative(row: Row) -> str:
+    """The cost coefficient measured against the task's rewards."""
+    return "" if row["relative_coefficient"] is None else f"{row['relative_coefficient']:.3g}"
+
+
 def _pair(mean_std: Sequence[float]) -> str:
     return f"{mean_std[0]:g} ± {mean_std[1]:g}"
 
@@ -148,6 +153,7 @@ def print_evaluation(rows: Sequence[Row]) -> None:
         ("variant", lambda row: row["variant"]),
         ("seed", lambda row: str(row["seed"])),
         ("λ", lambda row: f"{row['cost_coefficient']:.3g}"),
+        ("relative", _relative),
         ("return", lambda row: f"{row['return_mean']:.1f} ± {row['return_ci95']:.1f}"),
         ("gears %", lambda row: "/".join(f"{100 * share:.0f}" for share in row["gear_share"]))
         if several
@@ -156,6 +162,8 @@ def print_evaluation(rows: Sequence[Row]) -> None:
         ("FLOPs", lambda row: f"{row['flops_per_step']:.0f}"),
         ("saved", lambda row: f"{row['flops_reduction']:.1%}"),
     ]
+    if all(row["relative_coefficient"] is None for row in rows):
+        columns = [column for column in columns if column[0] != "relative"]
     if any(row["success_rate"] is not None for row in rows):
         columns.append(("success", lambda row: f"{row['success_rate']:.1%}"))
     Console().print(_table(columns, rows, left=("", "variant")))

@@ -26,7 +26,9 @@ class Recipe:
     actor_activation: str = _field("tanh", "of actors and master: tanh or relu")
     critic_activation: str = _field("tanh", "tanh or relu")
     critic_normalise: bool = _field(False, "layer normalisation in the critics")
-    critic_units: int | None = _field(None, "hidden width of every gear's critics; None: as wide as the actor")
+    critic_units: int | None = _field(
+        None, "least hidden width of the critics, which are as wide as the widest gear; None: as wide as their own"
+    )
     bound_targets: bool = _field(
         False, "keep the critics' targets within what rewards allow, where the task's are known"
     )
@@ -34,7 +36,7 @@ class Recipe:
     target_entropy: float = _field(1.0, "times minus the number of actions")
     first_alpha: float = _field(1.0, "temperature at the start")
     normalise_observations: bool = _field(False, "by running statistics, for gears and master")
-    scale_rewards: bool = _field(False, "of the gears, by the running return")
+    scale_rewards: bool = _field(False, "of gears and master, by the running return")
     random_steps: int = _field(1_000, "uniformly random actions, and no updates, at the start of a run")
     noise_hold: int = _field(1, "steps that a draw of action noise holds: longer reaches farther where control is slow")
     master_units: int = _field(32, "hidden width of the master")
@@ -53,9 +55,11 @@ class Recipe:
     end_on_success: bool = _field(True, "an episode that succeeds ends, on tasks with goals")
     periods: tuple[int, ...] = _field((5,), "steps a pick may hold; the master chooses where there are several")
     dial: bool = _field(False, "one agent learns a range of coefficients, and its master goes by the one it pays")
-    dial_reach: tuple[float, float] = _field(
-        (1 / 30, 10.0), "its ends where none are given, times the task's coefficient"
+    dial_ends: tuple[float, float] = _field(
+        (-1.0, 10.0),
+        "of it where no coefficients are given; 1: the dearest gear's step costs what a typical step earns",
     )
+    dial_setting: float = _field(0.1, "where it stands until it is set, in the same measure")
     price_picks: bool = _field(False, "the master pays for its own inference too")
     known_prices: bool = _field(False, "a dial's master is told what its choices cost, and learns what they earn alone")
     sample_master: bool = _field(

@@ -14,6 +14,7 @@ from lowgear.policy.dial import Dial, span
 
 VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separate-buffers")
 MAX_SEED = 2**31 - 1
+ANY_GEARS = (16, 128)  # of tasks without a preset
 SHARES = (
     "master_discount",
     "target_rate",
@@ -35,6 +36,14 @@ class AgentConfig:
     dial: Dial  # coefficients that it learns; one alone has equal ends
     discount: float
     learning_rate: float
+    relative: bool = False  # coefficient and dial are measured against the task's rewards, not in them
+
+    def in_rewards(self, unit: float) -> "AgentConfig":
+        """With coefficient and dial in the task's rewards, where a relative coefficient of 1 is `unit`."""
+        if not self.relative:
+            return self
+        dial = self.dial.times(unit)
+        return replace(self, cost_coefficient=self.cost_coefficient * unit, dial=dial, relative=False)
 
     def forced_gear(self, gears: int) -> int | None:
         """The only gear of small-only and large-only agents, whose master is never asked."""
@@ -58,8 +67,9 @@ class RunConfig:
 
     @property
     def critic_units(self) -> tuple[int, ...]:
-        """Hidden width of each gear's critics."""
-        return tuple(self.recipe.critic_units or units for units in self.gears)
+        """Hidden width of each gear's critics: none is narrower than the widest gear."""
+        least = self.recipe.critic_units
+        return self.gears if least is None else (max(least, *self.gears),) * len(self.gears)
 
     @property
     def master(self) -> str:
@@ -85,8 +95,8 @@ class RunConfig:
     def from_json(cls, raw: dict[str, Any]) -> "RunConfig":
         """Back from config.json."""
         known = {key: raw[key] for key in cls.__dataclass_fields__}
-        recipe = {EARLIER_FIELDS.get(key, key): value for key, value in raw["recipe"].items()}
-        lists = {key: tuple(recipe[key]) for key in ("periods", "dial_reach")}
+        recipe = {EARLIER_FIELDS.get(key, key): value for key, value in raw["recipe"].items() if key != "dial_reach"}
+        lists = {key: tuple(recipe[key]) for key in ("periods", "dial_ends") if key in recipe}
         known["recipe"] = Recipe(**recipe | lists)
         known["gears"] = tuple(raw["gears"])
         known["agents"] = tuple(AgentConfig(**agent | {"dial": Dial(*agent["dial"])}) for agent in raw["agents"])
@@ -115,13 +125,10 @@ def resolve(
     if "known_prices" not in overrides and not chosen.can_know_prices:
         chosen = replace(chosen, known_prices=False)  # a default gives way to what was asked for
     _check_recipe(chosen)
-    widths = gears or task.gears
-    if widths is None:
-        raise LowgearError(f"{task.name} has no preset widths: give --gears, for example --gears 8,64")
-    if cost_coefficients is None and task.cost_coefficient is None:
+    if cost_coefficients is None and task.cost_coefficient is None and not chosen.dial:
         raise LowgearError(
-            f"{task.name} has no preset cost coefficient: give --cost-coefficients; where a good step earns about 1, "
-            f"{'0.0003,0.1 is a dial' if chosen.dial else '0.001 is a start'}"
+            f"{task.name} has no preset cost coefficient, which the recipe {chosen.name} needs: give "
+            "--cost-coefficients (where a good step earns about 1, 0.001 is a start), or train with --recipe modern"
         )
     steps = task.steps if steps is None else steps
     if steps < 1:
@@ -135,7 +142,7 @@ def resolve(
     return RunConfig(
         task=task.name,
         recipe=chosen,
-        gears=check_gears(widths),
+        gears=check_gears(gears or task.gears or ANY_GEARS),
         steps=steps,
         agents=_agents(chosen, seeds, variants, (cost_coefficients, task.cost_coefficient), discounts, learning_rates),
         boltzmann=task.boltzmann and chosen.sample_master,
@@ -173,13 +180,13 @@ def _agents(
             raise LowgearError(f"learning rate {value}: write a number above 0")
     agents = []
     for variant in variants:
-        for (setting, dial), discount, rate, seed in itertools.product(
+        for (setting, dial, relative), discount, rate, seed in itertools.product(
             _dials(variant, recipe, *coefficients),
             discounts or (recipe.discount,),
             learning_rates or (recipe.learning_rate,),
             seeds,
         ):
-            agents.append(AgentConfig(variant, seed, setting, dial, discount, rate))
+            agents.append(AgentConfig(variant, seed, setting, dial, discount, rate, relative))
     agents = list(dict.fromkeys(agents))
     if not agents:
         raise LowgearError("a run needs at least one agent: give --seeds and --variants")
@@ -188,15 +195,24 @@ def _agents(
 
 def _dials(
     variant: str, recipe: Recipe, given: Sequence[float] | None, preset: float | None
-) -> list[tuple[float, Dial]]:
-    """The setting and the dial of each agent of a variant; a coefficient means nothing to one that does not pay."""
+) -> list[tuple[float, Dial, bool]]:
+    """Setting and dial of each agent of a variant, and whether they are relative.
+
+    A coefficient means nothing to an agent that does not pay. Those that are given are in the task's rewards, and so
+    is the paper's; a dial has relative ones where none are given.
+    """
     if variant not in ("asymmetric", "fixed-cost", "separate-buffers"):
-        return [(0.0, Dial(0.0, 0.0))]
-    if not recipe.dial or variant == "fixed-cost":
-        return [(value, Dial(value, value)) for value in given or [preset or 0.0]]
-    dial = span(given or [(preset or 0.0) * reach for reach in recipe.dial_reach])
+        return [(0.0, Dial(0.0, 0.0), False)]
+    if not recipe.dial:
+        return [(value, Dial(value, value), False) for value in given or [preset or 0.0]]
+    if variant == "fixed-cost":
+        values, setting = given or [recipe.dial_setting], given is None
+        return [(value, Dial(value, value), setting) for value in values]
+    if given is None:
+        return [(recipe.dial_setting, Dial(*recipe.dial_ends), True)]
+    dial = span(given)
     inside = preset is not None and dial.low <= preset <= dial.high
-    return [(preset if inside and preset is not None else dial.middle, dial)]
+    return [(preset if inside and preset is not None else dial.middle, dial, False)]
 
 
 def _check_recipe(recipe: Recipe) -> None:
@@ -243,9 +259,11 @@ def _check_recipe(recipe: Recipe) -> None:
     for name in SHARES:
         if not 0 <= getattr(recipe, name) <= 1:
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write a number from 0 to 1")
-    reach = recipe.dial_reach
-    if len(reach) != 2 or not 0 < reach[0] <= reach[1] < float("inf"):
-        raise LowgearError(f"dial reach {reach}: write two numbers above 0, the lower first")
+    if len(recipe.dial_ends) != 2 or not Dial(*recipe.dial_ends).holds(recipe.dial_setting):
+        raise LowgearError(
+            f"dial ends {recipe.dial_ends}, setting {recipe.dial_setting}: write two numbers, the lower first and the "
+            "higher above 0, and a setting between them"
+        )
     if recipe.known_prices and not recipe.can_know_prices:
         raise LowgearError(
             f"known prices need a dial, discounting by the step and a master's discount below 1, which the recipe "

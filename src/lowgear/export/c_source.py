@@ -11,7 +11,7 @@ import numpy as np
 from lowgear.evaluation.record import Episode
 from lowgear.export.c_arrays import array, number, shape_of
 from lowgear.export.c_header import OBSERVATION_LIMIT, about
-from lowgear.export.c_maths import TANH_ERROR, log_source
+from lowgear.export.c_maths import TANH_ERROR, asinh_source
 from lowgear.export.c_network import (
     activation_source,
     columns_source,
@@ -22,7 +22,7 @@ from lowgear.export.c_network import (
 )
 from lowgear.export.c_selftest import selftest_source
 from lowgear.export.layers import exported_networks
-from lowgear.policy.dial import Dial
+from lowgear.policy.dial import SLACK, Dial
 from lowgear.policy.file import Policy, PolicyHeader
 
 
@@ -37,7 +37,7 @@ def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
         f'/* {about(header)} See {name}.h. */\n#include "{name}.h"\n',
         f"""\
 /*
- * -D{upper}_LIBM       takes tanhf{"" if dial is None else " and logf"} from math.h; without it no library is needed
+ * -D{upper}_LIBM       takes tanhf{"" if dial is None else " and asinhf"} from math.h; without it no library is needed
  * -D{upper}_SELF_TEST  adds a main() that replays the episode at the end of this file and returns 0 if all is well
  * Own tanh: within {TANH_ERROR:g} of the true one. Vector units: -O3 -march=native -ffp-contract=fast.
  */
@@ -157,18 +157,22 @@ int {name}_step({name}_state *state, const float *observation, float *action)
 
 def _dial_source(dial: Dial, name: str) -> str:
     upper = name.upper()
+    start, end = (float(np.arcsinh(value / dial.knee)) for value in dial)
+    lowest, highest = number(dial.low - abs(dial.low) * SLACK), number(dial.high * (1 + SLACK))
+    slope, knee = number(2 / (end - start)), number(dial.knee)
     return f"""\
-{log_source(name)}
+{asinh_source(name)}
 int {name}_set_cost_coefficient({name}_state *state, float cost_coefficient)
 {{
     const float low = {upper}_COST_COEFFICIENT_LOW, high = {upper}_COST_COEFFICIENT_HIGH;
     float position;
-    if (!(cost_coefficient >= low * 0.999999f && cost_coefficient <= high * 1.000001f))
+    if (!(cost_coefficient >= {lowest} && cost_coefficient <= {highest}))
         return -1;
     cost_coefficient = cost_coefficient > low ? cost_coefficient : low;
     cost_coefficient = cost_coefficient < high ? cost_coefficient : high;
     state->cost_coefficient = cost_coefficient;
-    position = {number(2 / np.log(dial.ratio))} * {name}_log(cost_coefficient / low) - 1.0f;
+    position = {slope} * ({name}_asinh(cost_coefficient / {knee}) - {number(start)}) - 1.0f;
+    position = position > -1.0f ? position : -1.0f;
     state->position = position < 1.0f ? position : 1.0f;
     return 0;
 }}

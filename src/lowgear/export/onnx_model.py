@@ -106,13 +106,17 @@ class Graph:
         nodes += self.network("master", "inputs" if nodes else "observation")
         values, tariff = "master_out", self.policy.weights.tariff
         if tariff is not None:  # what choices cost at `position` is taken off
-            values, one, half = "master_values", self.constant("whole", [1.0]), self.constant("half", [0.5])
-            ratio, lowest = self.constant("ratio", tariff.ratio), self.constant("lowest", tariff.low[0] * tariff.each)
+            dial = self.policy.header.dial
+            assert dial is not None
+            start, end = (np.arcsinh(value / (dial.knee or 1.0)) for value in dial)
+            values = "master_values"
+            slope, middle = self.constant("slope", [(end - start) / 2]), self.constant("middle", [(end + start) / 2])
+            knee_costs = self.constant("knee_costs", dial.knee * tariff.each)
             nodes += [
-                make_node("Add", ["position", one], ["turned"]),
-                make_node("Mul", ["turned", half], ["share"]),
-                make_node("Pow", [ratio, "share"], ["times"]),
-                make_node("Mul", ["times", lowest], ["charge"]),
+                make_node("Mul", ["position", slope], ["turned"]),
+                make_node("Add", ["turned", middle], ["steps"]),
+                make_node("Sinh", ["steps"], ["times"]),
+                make_node("Mul", ["times", knee_costs], ["charge"]),
                 make_node("Sub", ["master_out", "charge"], [values]),
             ]
         return [*nodes, make_node("ArgMax", [values], [out], axis=1, keepdims=0, select_last_index=0)]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import optax
 
 from lowgear.learning.learners import AgentParameters, Metrics
-from lowgear.learning.networks import Mlp, init_mlp, mlp
+from lowgear.learning.networks import Mlp, init_mlp, mlp, scale_output
 from lowgear.learning.optimiser import ADAM, adam_step
 from lowgear.learning.transitions import MasterTransitions
 
@@ -36,6 +36,7 @@ class DqnState(NamedTuple):
     target: Network
     adam: optax.OptState
     updates: jax.Array  # int32, counts the updates towards the next target copy
+    reward_scale: jax.Array  # (): that its values are on; 0 before the first update
 
 
 class DqnSettings(NamedTuple):
@@ -62,11 +63,12 @@ class Dqn:
 
     def update(self, state: DqnState, batch: MasterTransitions, agent: AgentParameters) -> tuple[DqnState, Metrics]:
         """One gradient step."""
-        return update(state, batch, agent.master_learning_rate, self.settings)
+        return update(rescale(state, agent.master_scale), batch, agent.master_learning_rate, self.settings)
 
     def actor(self, state: DqnState) -> Mlp:
-        """What is deployed: all that tells choices apart."""
-        return state.params.advantage if isinstance(state.params, Dueling) else state.params
+        """What is deployed: all that tells choices apart, in the task's rewards."""
+        network = state.params.advantage if isinstance(state.params, Dueling) else state.params
+        return scale_output(network, jnp.where(state.reward_scale > 0, state.reward_scale, 1.0))
 
     def flops(self) -> int:
         """Of the products of one update: two forward passes for the target, one forward and backward."""
@@ -86,7 +88,19 @@ def init(key: jax.Array, inputs: int, choices: int, units: int, known_costs: boo
     params: Network = network
     if known_costs:
         params = Dueling(network, init_mlp(jax.random.fold_in(key, 1), (inputs, VALUE_UNITS, VALUE_UNITS, 1)))
-    return DqnState(params, jax.tree.map(jnp.copy, params), ADAM.init(params), jnp.zeros((), jnp.int32))
+    return DqnState(params, jax.tree.map(jnp.copy, params), ADAM.init(params), jnp.zeros((), jnp.int32), jnp.zeros(()))
+
+
+def rescale(state: DqnState, reward_scale: jax.Array) -> DqnState:
+    """The master on another scale of rewards, its values meaning the same: van Hasselt et al. 2016, PopArt."""
+    ratio = jnp.where(state.reward_scale > 0, state.reward_scale / reward_scale, 1.0)
+
+    def scaled(network: Network) -> Network:
+        if isinstance(network, Dueling):
+            return Dueling(*(scale_output(part, ratio) for part in network))
+        return scale_output(network, ratio)
+
+    return state._replace(params=scaled(state.params), target=scaled(state.target), reward_scale=reward_scale)
 
 
 def update(
@@ -100,7 +114,7 @@ def update(
     updates = state.updates + 1
     due = updates % settings.target_copy_every == 0
     target = jax.tree.map(lambda t, p: jnp.where(due, p, t), state.target, params)
-    return DqnState(params, target, adam, updates), {"loss": loss, "value": value}
+    return DqnState(params, target, adam, updates, state.reward_scale), {"loss": loss, "value": value}
 
 
 def squared_error(

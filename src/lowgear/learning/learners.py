@@ -20,7 +20,8 @@ class AgentParameters(NamedTuple):
 
     seed: Any  # uint32
     cost_low: Any  # λ at the dial's low end; 0 is the no-cost ablation
-    cost_ratio: Any  # of its ends; 1 where the agent has one coefficient
+    cost_high: Any  # λ at its high end; the same where the agent has one coefficient
+    relative: Any  # bool: these are measured against the task's rewards, whose scale is found while training
     discount: Any
     master_discount: Any
     learning_rate: Any  # of the critics
@@ -31,6 +32,7 @@ class AgentParameters(NamedTuple):
     shared: Any  # bool; False is the separate-buffers ablation
     pessimism: Any  # 1: targets take the lesser of the twin critics, 0: their mean
     reward_scale: Any  # what the gears' rewards are divided by; found while training, or 1
+    master_scale: Any  # what the master's are divided by; found while training, or 1
     choice_cost: Any = None  # (P, choices): known cost of each choice at λ = 1, where the master need not learn it
 
 

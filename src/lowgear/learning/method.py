@@ -29,7 +29,8 @@ class Method(NamedTuple):
     discount_by_step: bool  # the master's discount follows the steps a pick held; the paper applies it once a pick
     goals: Goals | None = None  # None: no hindsight
     normalise_observations: bool = False  # by running statistics, for gears and master
-    scale_rewards: bool = False  # of the gears, by the running return; the master is paid the task's own
+    scale_rewards: bool = False  # of gears and master, by the running return
+    relative_costs: bool = False  # some agents' cost coefficients are measured against the running return
     lenient_twins: bool = (
         False  # the mean of the twin critics counts until an episode ends for real, then their minimum
     )
@@ -37,7 +38,7 @@ class Method(NamedTuple):
     @property
     def tracks_statistics(self) -> bool:
         """Whether what agents meet is kept account of."""
-        return self.normalise_observations or self.scale_rewards or self.lenient_twins
+        return self.normalise_observations or self.scale_rewards or self.lenient_twins or self.relative_costs
 
     @property
     def learners(self) -> int:

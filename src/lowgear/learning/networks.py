@@ -69,6 +69,12 @@ def mlp(layers: Mlp, x: jax.Array, activation: str) -> jax.Array:
     return product(x, layers[-1].weight) + layers[-1].bias[None]
 
 
+def scale_output(layers: Mlp, factor: jax.Array) -> Mlp:
+    """The same network with so many times its output."""
+    *hidden, last = layers
+    return (*hidden, jax.tree.map(lambda x: x * factor, last))
+
+
 def init_actor(key: jax.Array, obs_dim: int, act_dim: int, units: int) -> Mlp:
     """Two hidden layers of `units`; the last layer gives mean and log standard deviation side by side."""
     return init_mlp(key, (obs_dim, units, units, 2 * act_dim))

@@ -28,13 +28,20 @@ class Running(NamedTuple):
     variance: jax.Array  # (d,), of the population
 
 
+class Returns(NamedTuple):
+    """Of one discount."""
+
+    open: jax.Array  # (E,): discounted sum of the rewards of each environment's episode so far
+    running: Running  # (1,): of the open returns after every step
+    largest: jax.Array  # (): of them, in absolute value
+
+
 class Statistics(NamedTuple):
     """What one agent has met."""
 
     observation: Running  # (obs,)
-    open_return: jax.Array  # (E,): discounted sum of the rewards of each environment's episode so far
-    returns: Running  # (1,): of the open returns after every step
-    largest_return: jax.Array  # (): of them, in absolute value
+    gear_returns: Returns
+    master_returns: Returns
     ends: jax.Array  # (): episodes that ended for real
 
 
@@ -47,25 +54,37 @@ class Normaliser(NamedTuple):
 
 def init(obs_dim: int, environments: int) -> Statistics:
     """Of an agent that has met nothing."""
-    return Statistics(_nothing(obs_dim), jnp.zeros(environments), _nothing(1), jnp.zeros(()), jnp.zeros(()))
+    returns = Returns(jnp.zeros(environments), _nothing(1), jnp.zeros(()))
+    return Statistics(_nothing(obs_dim), returns, returns, jnp.zeros(()))
 
 
-def observe(statistics: Statistics, rows: jax.Array, columns: Columns, discount: jax.Array) -> Statistics:
-    """After a chunk of K steps in E environments, (E, K, width)."""
-    observation, reward = rows[..., columns.observation], rows[..., columns.reward]
+def observe(
+    statistics: Statistics, rows: jax.Array, columns: Columns, discount: jax.Array, master_discount: jax.Array
+) -> Statistics:
+    """After a chunk of K steps in E environments, (E, K, width); both discounts are by the step."""
+    observation = rows[..., columns.observation]
+    reward, ended = rows[..., columns.reward], rows[..., columns.ended]
+    return Statistics(
+        merge(statistics.observation, observation.reshape(-1, observation.shape[-1])),
+        _go_on(statistics.gear_returns, reward, ended, discount),
+        _go_on(statistics.master_returns, reward, ended, master_discount),
+        statistics.ends + (1 - rows[..., columns.alive]).sum(),
+    )
+
+
+def _go_on(returns: Returns, reward: jax.Array, ended: jax.Array, discount: jax.Array) -> Returns:
+    """With (E, K) more rewards."""
 
     def step(open_return: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         reward, end = at
         grown = discount * open_return + reward
         return grown * (1 - end), grown
 
-    open_return, returns = jax.lax.scan(step, statistics.open_return, (reward.T, rows[..., columns.ended].T))
-    return Statistics(
-        merge(statistics.observation, observation.reshape(-1, observation.shape[-1])),
-        open_return,
-        merge(statistics.returns, returns.reshape(-1, 1)),
-        jnp.maximum(statistics.largest_return, jnp.abs(returns).max()),
-        statistics.ends + (1 - rows[..., columns.alive]).sum(),
+    still_open, grown = jax.lax.scan(step, returns.open, (reward.T, ended.T))
+    return Returns(
+        still_open,
+        merge(returns.running, grown.reshape(-1, 1)),
+        jnp.maximum(returns.largest, jnp.abs(grown).max()),
     )
 
 
@@ -95,9 +114,9 @@ def normaliser(statistics: Statistics, goals: Goals | None = None) -> Normaliser
     return Normaliser(mean, jnp.where(size > 0, jnp.maximum(jnp.sqrt(variance), LEAST_STD), 1.0))
 
 
-def reward_scale(statistics: Statistics) -> jax.Array:
+def reward_scale(returns: Returns) -> jax.Array:
     """What rewards are divided by, (): max(std G, max |G| / 5) of the running return G; 1 before any reward."""
-    scale = jnp.maximum(jnp.sqrt(statistics.returns.variance[0]), statistics.largest_return / LARGEST_RETURN)
+    scale = jnp.maximum(jnp.sqrt(returns.running.variance[0]), returns.largest / LARGEST_RETURN)
     return jnp.where(scale > 1e-8, scale, 1.0)
 
 

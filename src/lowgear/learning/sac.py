@@ -12,7 +12,15 @@ import jax.numpy as jnp
 import optax
 
 from lowgear.learning.learners import AgentParameters, Metrics
-from lowgear.learning.networks import CriticStyle, Mlp, critic_values, init_actor, init_critics, sample_action
+from lowgear.learning.networks import (
+    CriticStyle,
+    Mlp,
+    critic_values,
+    init_actor,
+    init_critics,
+    sample_action,
+    scale_output,
+)
 from lowgear.learning.optimiser import ADAM, adam_step
 from lowgear.learning.transitions import Transitions
 
@@ -43,6 +51,7 @@ class SacSettings(NamedTuple):
     actor_every: int = 1  # updates of the critics for each of actor and temperature
     first_alpha: float = 1.0  # temperature at the start
     value_bounds: tuple[float, float] | None = None  # that targets are kept within, in the task's rewards
+    largest_value: float | None = None  # of a target, in absolute value, on the scale of the rewards
 
 
 @dataclass(frozen=True)
@@ -143,16 +152,10 @@ def rescale(state: SacState, reward_scale: jax.Array) -> SacState:
     """The gear on another scale of rewards, its critics meaning the same: van Hasselt et al. 2016, PopArt."""
     ratio = jnp.where(state.reward_scale > 0, state.reward_scale / reward_scale, 1.0)
     return state._replace(
-        params=state.params._replace(critics=multiply(state.params.critics, ratio)),
-        target_critics=multiply(state.target_critics, ratio),
+        params=state.params._replace(critics=scale_output(state.params.critics, ratio)),
+        target_critics=scale_output(state.target_critics, ratio),
         reward_scale=reward_scale,
     )
-
-
-def multiply(critics: Mlp, factor: jax.Array) -> Mlp:
-    """Critics whose values are so many times as large."""
-    *hidden, last = critics
-    return (*hidden, jax.tree.map(lambda x: x * factor, last))
 
 
 def targets(
@@ -163,10 +166,12 @@ def targets(
     action, log_density = sample_action(params.actor, batch.next_observation, noise, settings.actor_activation)
     value = combine(critic_values(state.target_critics, batch.next_observation, action, style), agent.pessimism)
     target = batch.reward + batch.discount * (value - jnp.exp(params.log_alpha) * log_density)
-    if settings.value_bounds is None:
-        return target
-    low, high = settings.value_bounds
-    return jnp.clip(target, low / agent.reward_scale, high / agent.reward_scale)
+    if settings.value_bounds is not None:
+        low, high = settings.value_bounds
+        target = jnp.clip(target, low / agent.reward_scale, high / agent.reward_scale)
+    if settings.largest_value is not None:
+        target = jnp.clip(target, -settings.largest_value, settings.largest_value)
+    return target
 
 
 def combine(values: jax.Array, pessimism: jax.Array) -> jax.Array:

@@ -30,7 +30,7 @@ class Tariff(NamedTuple):
     """What choices cost, where the master's network holds only their advantages."""
 
     low: FloatArray  # (P,): the coefficient at the dial's low end
-    ratio: FloatArray  # (P,): of its ends
+    high: FloatArray  # (P,): at its high end
     each: FloatArray  # (P, choices): at a coefficient of 1
 
 
@@ -136,8 +136,8 @@ class Controller:
         if weights.tariff is None:
             seen = np.concatenate([observation, position[..., None]], -1, dtype=np.float32)
             return mlp(weights.master, seen, self.activation)
-        low, ratio, each = weights.tariff
-        coefficient: FloatArray = price(position, low[:, None], ratio[:, None])
+        low, high, each = weights.tariff
+        coefficient: FloatArray = price(position, low[:, None], high[:, None])
         return mlp(weights.master, observation, self.activation) - coefficient[..., None] * each[:, None, :]
 
     def pick(self, observation: FloatArray, choose: "Chooser | None" = None) -> BoolArray:

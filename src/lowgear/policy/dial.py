@@ -1,17 +1,22 @@
 """The dial: a range of cost coefficients that one agent learns, and where a coefficient stands on it.
 
-A coefficient's position on the dial is -1 at the low end, 1 at the high end, even steps of the logarithm between. A
-master that knows prices takes the coefficient times its tariff off what choices earn; one that learns them sees the
-position as one more input. An agent of one coefficient has a dial whose ends are equal; its position is always 0.
+A coefficient's position on the dial is -1 at the low end, 1 at the high end. Between them it turns in even steps of the
+logarithm; a dial that begins at 0 or below turns evenly near 0 (asinh instead of log). Below 0 the dear gears earn a
+bonus, so that they act wherever gears do equally well. A master that knows prices takes the coefficient times its
+tariff off what choices earn; one that learns them sees the position as one more input. An agent of one coefficient has
+a dial whose ends are equal; its position is always 0.
 """
 
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from lowgear import LowgearError
 
 SLACK = 1e-6  # relative: a coefficient that was written down and read again still counts as the end it was
+KNEE = 1e-3  # of the end that is above 0: steps are even below it, and of the logarithm above
 
 
 class Dial(NamedTuple):
@@ -27,18 +32,19 @@ class Dial(NamedTuple):
 
     def holds(self, coefficient: float) -> bool:
         """Whether it is a dial at all, and the coefficient on it."""
-        ends = 0 < self.low < self.high < math.inf or 0 <= self.low == self.high < math.inf
-        return ends and self.low * (1 - SLACK) <= coefficient <= self.high * (1 + SLACK)
+        ends = -math.inf < self.low < self.high < math.inf and self.high > 0
+        ends = ends or 0 <= self.low == self.high < math.inf
+        return ends and self.low - abs(self.low) * SLACK <= coefficient <= self.high * (1 + SLACK)
 
     @property
-    def ratio(self) -> float:
-        """Of the high end to the low one."""
-        return self.high / self.low if self.turns else 1.0
+    def knee(self) -> float:
+        """Where even steps give way to those of the logarithm."""
+        return KNEE * (self.low if self.low > 0 else self.high)
 
     @property
     def middle(self) -> float:
         """The coefficient at position 0."""
-        return math.sqrt(self.low * self.high)
+        return float(price(0.0, self.low, self.high)) if self.turns else self.low
 
     def position(self, coefficient: float) -> float:
         """Where a coefficient stands; one outside the range is an error."""
@@ -49,28 +55,28 @@ class Dial(NamedTuple):
             )
         if not self.turns:
             return 0.0
-        share = math.log(coefficient / self.low) / math.log(self.high / self.low)
-        return min(1.0, max(-1.0, 2 * share - 1))
+        start, here, end = (math.asinh(value / self.knee) for value in (self.low, coefficient, self.high))
+        return min(1.0, max(-1.0, 2 * (here - start) / (end - start) - 1))
 
     def settings(self, count: int) -> list[float]:
         """`count` coefficients in even steps of the dial, both ends among them."""
         if not self.turns or count == 1:
             return [self.middle]
-        inner = [price(2 * i / (count - 1) - 1, self.low, self.ratio) for i in range(1, count - 1)]
+        inner = [float(price(2 * i / (count - 1) - 1, self.low, self.high)) for i in range(1, count - 1)]
         return [self.low, *inner, self.high]
 
+    def times(self, unit: float) -> "Dial":
+        """The same dial in another unit."""
+        return Dial(self.low * unit, self.high * unit)
 
-def price(position: Any, low: Any, ratio: Any) -> Any:
-    """The coefficient at a position of a dial, given its low end and the ratio of its ends; or of arrays of them."""
-    return low * ratio ** ((position + 1) / 2)
+
+def price(position: Any, low: Any, high: Any, maths: Any = np) -> Any:
+    """The coefficient at a position of a dial with these ends; numbers or arrays, `maths` NumPy's or JAX's."""
+    knee = KNEE * maths.where(low > 0, low, maths.maximum(high, 1e-30))
+    start, end = maths.arcsinh(low / knee), maths.arcsinh(high / knee)
+    return knee * maths.sinh(start + (end - start) * (position + 1) / 2)
 
 
 def span(coefficients: Sequence[float]) -> Dial:
     """The dial that holds all the coefficients."""
-    dial = Dial(min(coefficients), max(coefficients))
-    if dial.turns and dial.low <= 0:
-        raise LowgearError(
-            f"a dial from {dial.low:g} to {dial.high:g}: it turns in even steps of the logarithm, so it must begin "
-            f"above 0; write for example {dial.high / 1000:g},{dial.high:g}"
-        )
-    return dial
+    return Dial(min(coefficients), max(coefficients))

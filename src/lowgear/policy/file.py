@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -44,12 +45,18 @@ class PolicyHeader:
     boltzmann: bool  # how the paper evaluates this task
     hindsight: bool
     known_prices: bool = False  # a tariff is taken off its values, and the dial's position is not among its inputs
+    cost_unit: float | None = None  # the coefficient whose dearest step costs what a typical step of the task earns
     format: int = FORMAT
 
     @property
     def sees_position(self) -> bool:
         """Whether the dial's position is an input of its master."""
         return self.dial is not None and not self.known_prices
+
+    @property
+    def relative_coefficient(self) -> float | None:
+        """The cost coefficient measured against the task's rewards; None where their scale is not known."""
+        return None if self.cost_unit is None else float(f"{self.cost_coefficient / self.cost_unit:.6g}")
 
     @property
     def master(self) -> str:
@@ -137,8 +144,7 @@ def _parse_header(path: Path, text: str) -> PolicyHeader:
         raw["layout"] = tuple((str(key), int(size)) for key, size in raw["layout"])
         for key in ("action_low", "action_high", "gears", "periods"):
             raw[key] = tuple(raw[key])
-        if version == 2:
-            raw["known_prices"] = False
+        raw = {"known_prices": False, "cost_unit": None} | raw  # which earlier versions did not write
         if raw["dial"] is not None:
             raw["dial"] = Dial(*raw["dial"])
         header = PolicyHeader(**{field.name: raw[field.name] for field in fields(PolicyHeader)})
@@ -151,7 +157,7 @@ def _parse_header(path: Path, text: str) -> PolicyHeader:
 def _check_header(header: PolicyHeader) -> None:
     """Refuse values that would run as something else than was trained."""
     sizes = (header.obs_dim, header.act_dim, header.master_units, *header.periods, *header.gears)
-    forced, dial = header.forced_gear, header.dial
+    forced, dial, unit = header.forced_gear, header.dial, header.cost_unit
     bounds = (*header.action_low, *header.action_high)
     problems = {
         "sizes": not all(type(size) is int and size >= 1 for size in sizes)
@@ -162,9 +168,11 @@ def _check_header(header: PolicyHeader) -> None:
         "layout": sum(size for _, size in header.layout) != header.obs_dim,
         "action bounds": not len(header.action_low) == len(header.action_high) == header.act_dim
         or not all(type(bound) is float for bound in bounds),
-        "cost coefficient": not 0 <= header.cost_coefficient < float("inf"),
+        "cost coefficient": not math.isfinite(header.cost_coefficient)
+        or (dial is None and header.cost_coefficient < 0),
         "dial": dial is not None and not dial.holds(header.cost_coefficient),
         "known prices": type(header.known_prices) is not bool,
+        "cost unit": unit is not None and not (type(unit) is float and 0 < unit < math.inf),
     }
     bad = [name for name, wrong in problems.items() if wrong]
     if bad:
@@ -206,4 +214,4 @@ def _tariff(path: Path, header: PolicyHeader, each: Any, choices: int) -> Tariff
         raise LowgearError(f"{path}: {TARIFF} should be float32 {(choices,)} but is {got}")
     if not (np.isfinite(each) & (each >= 0)).all():
         raise LowgearError(f"{path}: {TARIFF} holds values that no choice can cost")
-    return Tariff(np.array([header.dial.low], np.float32), np.array([header.dial.ratio], np.float32), each[None])
+    return Tariff(np.array([header.dial.low], np.float32), np.array([header.dial.high], np.float32), each[None])

@@ -54,7 +54,7 @@ def _group(lines: Sequence[MetricsLine], key: str) -> dict[tuple[str, float], Sc
     """Finite scores by variant and coefficient."""
     groups: defaultdict[tuple[str, float], Scores] = defaultdict(lambda: defaultdict(dict))
     for line in lines:
-        value, coefficient = line.get(key), line.get("cost_coefficient")
+        value, coefficient = line.get(key), line.get("relative_coefficient", line.get("cost_coefficient"))
         if isinstance(value, int | float) and math.isfinite(value):
             known = float(coefficient) if isinstance(coefficient, int | float) else 0.0
             groups[line["variant"], known][line["steps"]][line["agent"]] = float(value)

@@ -13,7 +13,7 @@ from lowgear.report.figure import Axis, Chart, Figure, Series, TopAxis, axis, he
 from lowgear.report.matplotlib_figure import save
 from lowgear.report.settings import Evaluation, Setting, agent_lines, aggregate
 from lowgear.report.style import pays, variant_style
-from lowgear.report.text import count, percent, score, score_pair, short
+from lowgear.report.text import count, percent, score, score_pair
 
 LOG_FROM = 5.0  # ratio of the dearest agent's FLOPs to the cheapest's
 REACH = 1.25  # how far beyond the outermost agents the axis follows their bars
@@ -43,7 +43,7 @@ def describe(evaluation: Evaluation, paper: Figures = NOTHING) -> Figure:
 
 def setting_name(setting: Setting) -> str:
     """Its variant and coefficient."""
-    return f"{setting.variant}, λ {short(setting.coefficient)}" if pays(setting.variant) else setting.variant
+    return f"{setting.variant}, {setting.price}" if pays(setting.variant) else setting.variant
 
 
 def _chart(evaluation: Evaluation, paper: Figures) -> Chart:

@@ -166,7 +166,7 @@ def _short(values: Iterable[float]) -> list[float]:
 def _setting_key(run: RunData, selected: Selected) -> str | None:
     """The evaluated setting that an episode was played at."""
     for setting in run.settings:
-        same = math.isclose(setting.coefficient, selected.coefficient, rel_tol=1e-6) or not pays(setting.variant)
+        same = setting.is_of(selected.agent, selected.coefficient) or not pays(setting.variant)
         if setting.variant == selected.policy.header.variant and same:
             return setting.key
     return None

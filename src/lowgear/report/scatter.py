@@ -57,8 +57,10 @@ def for_scatter(run: RunData, selected: Sequence[Selected]) -> list[Selected]:
     """The main agent at its best and its cheapest good setting, and the baselines."""
     variants = {one.policy.header.variant for one in selected if one.main}
     own = [s for s in run.settings if s.variant in variants]
-    wanted = {f"{s.coefficient:.6g}" for s in (best(own), cheapest(own))} if own else set()
-    return [one for one in selected if not one.main or one.first or f"{one.coefficient:.6g}" in wanted]
+    wanted = (best(own), cheapest(own)) if own else ()
+    return [
+        one for one in selected if not one.main or one.first or any(s.is_of(one.agent, one.coefficient) for s in wanted)
+    ]
 
 
 def scatter_scaling(run: RunData, played: Sequence[ControllerEpisodes]) -> Scaling | None:

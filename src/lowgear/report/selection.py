@@ -45,7 +45,7 @@ def select(run: RunData, setting: float | None = None, settings_at_most: int = S
     scores = _scores(run)
     main = _main_agent(run, scores)
     policy = run.policies[main]
-    wanted = setting if setting is not None else _wanted(run, policy)
+    wanted = setting if setting is not None else _wanted(run, main, policy)
     chosen = _thinned(_settings(run, main, setting), settings_at_most, wanted)
     nearest = _nearest(chosen, wanted)
     found = [Selected(main, policy.at(value) if policy.turns else policy, True, value == nearest) for value in chosen]
@@ -109,11 +109,11 @@ def _thinned(settings: list[float], at_most: int, wanted: float) -> list[float]:
 
 
 def _nearest(settings: list[float], wanted: float) -> float:
-    """By their ratio."""
-    return min(settings, key=lambda value: abs(math.log(max(value, 1e-12)) - math.log(max(wanted, 1e-12))))
+    return min(settings, key=lambda value: abs(value - wanted))
 
 
-def _wanted(run: RunData, policy: Policy) -> float:
+def _wanted(run: RunData, agent: int, policy: Policy) -> float:
     """The setting one would deploy: the cheapest near the best return."""
     own = [s for s in run.settings if s.variant == policy.header.variant]
-    return cheapest(own).coefficient if own else policy.header.cost_coefficient
+    agents = [score.coefficient for score in cheapest(own).agents if score.agent == agent] if own else []
+    return agents[0] if agents else policy.header.cost_coefficient

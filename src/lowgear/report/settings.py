@@ -14,6 +14,7 @@ from typing import Any
 from lowgear.evaluation.evaluate import NORMAL_95
 from lowgear.evaluation.statistics import Spread, bootstrap, spread
 from lowgear.report.style import variant_rank
+from lowgear.report.text import short
 
 KEEP = 0.95  # of the best return: what "cheapest" must keep
 
@@ -36,7 +37,7 @@ class Setting:
     """Several agents that differ by their seed alone."""
 
     variant: str
-    coefficient: float
+    coefficient: float  # in the task's rewards; of relative ones the mean over agents
     dial: bool  # its agents were evaluated at several coefficients
     score: Spread
     mean_low: float  # of the mean's 95% bootstrap interval over seeds
@@ -46,6 +47,19 @@ class Setting:
     saved: float  # fraction of the large gear's FLOPs
     period: float | None  # mean steps between picks; None where the master is never asked
     agents: tuple[AgentScore, ...]
+    relative: float | None = None  # the coefficient measured against the task's rewards, where the agents went by that
+
+    @property
+    def price(self) -> str:
+        """Its coefficient, in both measures where it has both."""
+        relative = "" if self.relative is None else f" (relative {short(self.relative)})"
+        return f"λ {short(self.coefficient)}{relative}"
+
+    def is_of(self, agent: int, coefficient: float) -> bool:
+        """Whether an agent was evaluated here with this coefficient."""
+        return any(
+            score.agent == agent and math.isclose(score.coefficient, coefficient, rel_tol=1e-6) for score in self.agents
+        )
 
     @property
     def label(self) -> str:
@@ -90,8 +104,9 @@ def aggregate(report: dict[str, Any]) -> Evaluation:
     for row in rows:
         numbers = score_of(row), row["flops_per_step"], row["flops_reduction"], row["large_share"]
         if all(math.isfinite(number) for number in numbers) and row["flops_per_step"] > 0:
-            key = row["variant"], counts[row["agent"]] > 1, float(f"{row['cost_coefficient']:.9g}")
-            groups[key].append(row)
+            relative = row.get("relative_coefficient")
+            coefficient = row["cost_coefficient"] if relative is None else relative
+            groups[row["variant"], counts[row["agent"]] > 1, float(f"{coefficient:.9g}")].append(row)
         else:
             left_out.append(row["agent"])
     return Evaluation(
@@ -166,12 +181,13 @@ def _order(variant: str) -> tuple[int, int]:
 
 
 def _setting(key: tuple[str, bool, float], rows: list[dict[str, Any]], episodes: int) -> Setting:
-    variant, dial, coefficient = key
+    variant, dial, _ = key
+    relative = rows[0].get("relative_coefficient")
     scores = [score_of(row) for row in rows]
     periods = [float(row["period_mean"]) for row in rows if row["period_mean"] is not None]
     return Setting(
         variant,
-        coefficient,
+        key[2] if relative is None else fmean(float(row["cost_coefficient"]) for row in rows),
         dial,
         spread(scores),
         *bootstrap(scores, lambda drawn: float(drawn.mean())),
@@ -180,6 +196,7 @@ def _setting(key: tuple[str, bool, float], rows: list[dict[str, Any]], episodes:
         fmean(float(row["flops_reduction"]) for row in rows),
         fmean(periods) if periods else None,
         tuple(_agent_score(row, episodes) for row in sorted(rows, key=lambda row: int(row["agent"]))),
+        relative,
     )
 
 

@@ -10,12 +10,12 @@ from lowgear.report.paper import mean, published_figures
 from lowgear.report.runs import RunData
 from lowgear.report.settings import Setting, named
 from lowgear.report.style import pays, variant_style
-from lowgear.report.text import MINUS, MISSING, csv_text, number, percent, score, score_pair, short, steps
+from lowgear.report.text import MINUS, MISSING, csv_text, number, percent, score, score_pair, steps
 
 Json = dict[str, Any]
 COMPARED = ("task", "small-only", "large-only", "asymmetric", "large gear", "FLOPs saved")
 CSV_COLUMNS = (
-    "run,task,recipe,steps,variant,cost_coefficient,seeds,score_mean,score_std,score_best,score_iqm,score_iqm_low,"
+    "run,task,recipe,steps,variant,cost_coefficient,relative_coefficient,seeds,score_mean,score_std,score_best,score_iqm,score_iqm_low,"
     "score_iqm_high,large_share,period,flops_per_step,flops_saved,paper_score,paper_large_share,paper_flops_saved"
 )
 
@@ -56,7 +56,7 @@ def markdown(run: RunData) -> str:
     lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
     for row in summary_rows(run):
         name = row.setting.variant + (f" ({row.note})" if row.note else "")
-        at = MISSING if row.setting.variant.endswith("-only") else f"{row.setting.coefficient:.3g}"
+        at = MISSING if row.setting.variant.endswith("-only") else row.setting.price.removeprefix("λ ")
         numbers = [text for pair in row.cells("return") for text in pair]
         cells = [name, at, *numbers, str(row.setting.score.seeds)]
         lines.append(f"| {' | '.join(cells)} |".replace(MINUS, "-"))
@@ -73,7 +73,8 @@ def settings_csv(runs: Sequence[RunData]) -> str:
     for run in runs:
         for s in run.settings:
             paper = published_figures(run.task, s.variant)
-            about = [run.name, run.task.name, run.config.recipe.name, run.evaluation.steps, s.variant, s.coefficient]
+            about = [run.name, run.task.name, run.config.recipe.name, run.evaluation.steps]
+            about += [s.variant, s.coefficient, s.relative]
             ours = [s.score.seeds, s.score.mean, s.score.std, s.score.best, s.score.iqm, s.score.low, s.score.high]
             theirs = [mean(paper.score), mean(paper.large_share), paper.flops_reduction]
             lines.append([*about, *ours, s.large_share, s.period, s.flops, s.saved, *theirs])
@@ -95,7 +96,7 @@ def tiles(run: RunData) -> Json | None:
     saved = "against the large gear" if paper.flops_reduction is None else f"paper {percent(paper.flops_reduction)}"
     share = "" if paper.large_share is None else f"paper {percent(mean(paper.large_share))}"
     return {
-        "lead": f"Asymmetric agents at λ {short(ours.coefficient)}" + (f" ({row.note})" if row.note else ""),
+        "lead": f"Asymmetric agents at {ours.price}" + (f" ({row.note})" if row.note else ""),
         "cells": [
             [kind, score(kind, ours.score.mean), spread],
             second,
@@ -159,7 +160,7 @@ def _summary_row(run: RunData, row: SummaryRow, published: bool) -> Json:
     cells = [[ours, _papers(theirs) if published else None] for ours, theirs in row.cells(run.evaluation.kind)]
     cells.append([str(setting.score.seeds), "paper 5" if known else None])
     cells.append([steps(run.evaluation.steps), f"paper {steps(run.task.steps)}" if known else None])
-    at = f"λ {short(setting.coefficient)}" if pays(setting.variant) else ""
+    at = setting.price if pays(setting.variant) else ""
     note = ", ".join(filter(None, [at, row.note]))
     colour = variant_style(setting.variant).colour
     return {"key": setting.key, "colour": colour, "name": setting.variant, "note": note, "cells": cells}

@@ -57,7 +57,7 @@ class Member(NamedTuple):
 
     run: StoredRun
     number: int
-    setting: float | None  # None: its own
+    setting: float | None  # relative where its dial is; None: its own
 
     @property
     def seed(self) -> int:
@@ -77,7 +77,7 @@ class Member(NamedTuple):
     def load(self) -> Policy:
         """Its controller."""
         policy = load(self.run.directory.policy(self.number))
-        return policy if self.setting is None else policy.at(self.setting)
+        return policy if self.setting is None else policy.at(self.setting * (policy.header.cost_unit or 1.0))
 
 
 class RunStore:

@@ -19,7 +19,7 @@ class Group:
     label: str
     config: RunConfig
     paper: Figures = NOTHING
-    setting: float | None = None  # of the dial; None: each agent's own
+    setting: float | None = None  # of the dial, relative where that is; None: each agent's own
     x: float | None = None  # where it stands along what a study sweeps
 
 

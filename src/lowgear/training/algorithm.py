@@ -80,19 +80,17 @@ def pay(picks: UnpaidPicks, agent: AgentParameters, uniform: jax.Array, method: 
     input.
     """
     # An agent of one coefficient has nothing to set, and sees the middle of its dial.
-    position = jnp.where(agent.cost_ratio > 1, 2 * uniform - 1, 0.0)
-    coefficient = dial.price(position, agent.cost_low, agent.cost_ratio) if method.dial else agent.cost_low
+    position = jnp.where(agent.cost_high > agent.cost_low, 2 * uniform - 1, 0.0)
+    coefficient = dial.price(position, agent.cost_low, agent.cost_high, jnp) if method.dial else agent.cost_low
     batch = picks.transitions
     gear_cost = jnp.asarray(method.cost.gear_costs, jnp.float32)[batch.choice % method.replay.gears]
     elapsed = picks.steps.astype(jnp.float32) if method.discount_by_step else jnp.ones_like(picks.discounted_steps)
-    batch = batch._replace(
-        reward=method.cost.master_reward(batch.reward, coefficient, gear_cost, picks.discounted_steps),
-        discount=batch.discount * agent.master_discount**elapsed,
-    )
+    reward = method.cost.master_reward(batch.reward, coefficient, gear_cost, picks.discounted_steps)
+    batch = batch._replace(reward=reward / agent.master_scale, discount=batch.discount * agent.master_discount**elapsed)
     if not method.dial:
         return batch
     if agent.choice_cost is not None:
-        batch = batch._replace(choice_cost=coefficient[:, None] * agent.choice_cost[None])
+        batch = batch._replace(choice_cost=(coefficient / agent.master_scale)[:, None] * agent.choice_cost[None])
     return append_dial_position(batch, position)
 
 
@@ -173,7 +171,7 @@ def observe(statistics: Statistics, chunk: jax.Array, agents: AgentParameters, m
 
     def one(statistics: Statistics, rows: jax.Array, agent: AgentParameters) -> Statistics:
         rows = rows.reshape(method.replay.environments, -1, columns.width)
-        return normalisation.observe(statistics, rows, columns, agent.discount)
+        return normalisation.observe(statistics, rows, columns, agent.discount, agent.master_discount)
 
     return jax.vmap(one)(statistics, chunk, agents)
 
@@ -186,10 +184,26 @@ def normalisers(statistics: Statistics | None, method: Method) -> Normaliser | N
     return found
 
 
+def cost_units(statistics: Statistics, agents: AgentParameters, method: Method) -> jax.Array:
+    """The cost coefficient at which a step of the dearest gear costs what a typical step earns, (P,).
+
+    Relative coefficients are measured in it.
+    """
+    earned = (1 - agents.master_discount) * jax.vmap(normalisation.reward_scale)(statistics.master_returns)
+    units: jax.Array = earned / method.cost.gear_costs[-1]
+    return units
+
+
 def _informed(agents: AgentParameters, statistics: Statistics, method: Method) -> AgentParameters:
     """The agents' parameters with what follows from what they have met."""
     if method.scale_rewards:
-        agents = agents._replace(reward_scale=jax.vmap(normalisation.reward_scale)(statistics))
+        agents = agents._replace(
+            reward_scale=jax.vmap(normalisation.reward_scale)(statistics.gear_returns),
+            master_scale=jax.vmap(normalisation.reward_scale)(statistics.master_returns),
+        )
+    if method.relative_costs:
+        unit = jnp.where(agents.relative, cost_units(statistics, agents, method), 1.0)
+        agents = agents._replace(cost_low=unit * agents.cost_low, cost_high=unit * agents.cost_high)
     if method.lenient_twins:
         agents = agents._replace(pessimism=(statistics.ends > 0).astype(jnp.float32))
     return agents

@@ -75,11 +75,12 @@ class Training:
         self.config, self.spec = config, env.spec
         method = method_of(config, env.spec, env.goal_rule, make_learners)
         self.cost = method.cost
-        self.tariff = tariff_of(config, method.cost)
-        agents = parameters_of(config, env.spec, self.tariff)
+        agents = parameters_of(config, env.spec, tariff_of(config, method.cost))
         self.learner = ParallelLearner(method, agents, config.capacity, which=learners_needed(config, method))
         behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
-        self.collector = Collector(env, behaviour, weights_of(self.learner, self.tariff))
+        published = self.learner.published()
+        self.cost_units = published.cost_units  # (P,): of relative cost coefficients
+        self.collector = Collector(env, behaviour, weights_of(published, config, method.cost))
         self.best = [-np.inf] * len(config.agents)
         self.last_evaluation: list[LogLine] = []
         self._make_env, self._directory = make_env, directory
@@ -132,7 +133,8 @@ class Training:
     def policy(self, agent: int) -> Policy:
         """An agent's controller as it stands."""
         return Policy(
-            header_of(self.config, self.spec, agent, self.collector.steps), take(self.collector.weights, agent)
+            header_of(self.config, self.spec, agent, self.collector.steps, self.cost_units),
+            take(self.collector.weights, agent),
         )
 
     def save_policies(self) -> None:
@@ -201,7 +203,13 @@ class Training:
                     f"agent {agent} diverged at {self.collector.steps} steps ({name} is {value[agent]}): "
                     "lower its learning rate"
                 )
-        self.collector.weights = weights_of(self.learner, self.tariff)
+        self.act_with_learned()
+
+    def act_with_learned(self) -> None:
+        """From the next chunk on, with the learners as they stand."""
+        published = self.learner.published()
+        self.cost_units = published.cost_units
+        self.collector.weights = weights_of(published, self.config, self.cost)
 
     def _log(self) -> None:
         now, (then, steps_then) = time.perf_counter(), self._clock
@@ -234,11 +242,11 @@ class Training:
         policies = [self.policy(agent) for agent in range(count)]
         played = evaluate.play_policies(policies, self._make_env, episodes, config.master, EVALUATION_SEED)
         lines = []
-        for agent, settings in enumerate(config.agents):
+        for agent, policy in enumerate(policies):
             found = evaluate.summarise(played, agent, self.cost)
-            score = self._score(played, agent, settings.cost_coefficient)
+            score = self._score(played, agent, policy.header.cost_coefficient)
             if self._directory is not None and score > self.best[agent]:
-                self.policy(agent).save(self._directory.policy(agent, best=True))
+                policy.save(self._directory.policy(agent, best=True))
             self.best[agent] = max(score, self.best[agent])
             lines.append(self._line("evaluation", agent) | found)
         self._write(lines)
@@ -253,13 +261,15 @@ class Training:
 
     def _line(self, kind: str, agent: int) -> LogLine:
         settings = self.config.agents[agent]
+        unit = None if self.cost_units is None else float(self.cost_units[agent])
         return {
             "kind": kind,
             "steps": self.collector.steps,
             "agent": agent,
             "variant": settings.variant,
             "seed": settings.seed,
-            "cost_coefficient": settings.cost_coefficient,
+            "cost_coefficient": settings.in_rewards(unit or 1.0).cost_coefficient,
+            "relative_coefficient": settings.cost_coefficient if settings.relative else None,
         }
 
     def _write(self, lines: list[LogLine]) -> None:
@@ -290,7 +300,7 @@ class Training:
     def _resume(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
         population, chunk = len(self.config.agents), self.config.recipe.chunk
         self.learner.restore(checkpoint.read_state(directory, latest, self.learner.states()), latest.updates)
-        self.collector.weights = weights_of(self.learner, self.tariff)
+        self.act_with_learned()
         for rows in checkpoint.read_rows(directory, latest, population, chunk, self.collector.columns.width):
             if self._pending is not None:
                 self.learner.insert(self._pending, known=True)

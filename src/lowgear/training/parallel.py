@@ -55,6 +55,13 @@ class LearnerStates(NamedTuple):
     statistics: Statistics | None  # of what the agents have met, where it is kept account of
 
 
+class Published(NamedTuple):
+    """What acts and pays, as NumPy arrays of P agents."""
+
+    networks: tuple[Any, ...]  # layers of each gear's actor, then of the master
+    cost_units: FloatArray | None  # (P,): of relative cost coefficients, where the scale of rewards is known
+
+
 class ParallelLearner:
     """The learners and buffers of a population, updated chunk by chunk in the background; all learners or `which`."""
 
@@ -91,7 +98,7 @@ class ParallelLearner:
         self._running: list[Future[tuple[Metrics, float]]] = []
         self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
         self._observe = jax.jit(partial(algorithm.observe, method=method))
-        self._normalisers = jax.jit(partial(algorithm.normalisers, method=method))
+        self._publish = jax.jit(self._published)
         self._update = jax.jit(
             partial(algorithm.update, method=method), static_argnames=("which", "updates"), donate_argnums=0
         )
@@ -133,13 +140,13 @@ class ParallelLearner:
         joined: LearnerStates = _on_host(shards)
         return joined
 
-    def networks(self) -> tuple[Any, ...]:
-        """What acts: each gear's actor, then the master, as layers of NumPy arrays, P on every leading axis."""
-        networks = _on_host([self._actors(learners) for learners in self._learners])
-        if self.method.normalise_observations:
-            normaliser = _on_host([self._normalisers(statistics) for statistics in self._statistics])
+    def published(self) -> "Published":
+        """What acts and pays, in NumPy, P on every leading axis."""
+        shards = zip(self._learners, self._statistics, self._agents, strict=True)
+        networks, normaliser, cost_units = _on_host([self._publish(*shard) for shard in shards])
+        if normaliser is not None:
             networks = tuple(normalisation.fold(network, normaliser) for network in networks)
-        return tuple(networks)
+        return Published(tuple(networks), cost_units)
 
     def restore(self, states: LearnerStates, time: int) -> None:
         """Take over what `states` gave."""
@@ -186,7 +193,13 @@ class ParallelLearner:
         actors: dict[int, Any] = {}
         for learner, state in zip(self.method.gears, learners[:-1], strict=True):
             actors |= dict(zip(learner.gears, learner.actors(state), strict=True))
-        return (*(actors[gear] for gear in sorted(actors)), self.method.master.actor(learners[-1]))
+        return (*(actors[gear] for gear in sorted(actors)), jax.vmap(self.method.master.actor)(learners[-1]))
+
+    def _published(self, learners: Sequence[Any], statistics: Statistics | None, agents: AgentParameters) -> Any:
+        if statistics is None:
+            return self._actors(learners), None, None
+        units = algorithm.cost_units(statistics, agents, self.method)
+        return self._actors(learners), algorithm.normalisers(statistics, self.method), units
 
     def _no_statistics(self, population: int) -> Statistics | None:
         if not self.method.tracks_statistics:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lowgear import LowgearError
-from lowgear.config.run import RunConfig
+from lowgear.config.run import AgentConfig, RunConfig
 from lowgear.envs.goals import GoalRule
 from lowgear.envs.protocol import EnvSpec
 from lowgear.learning.dqn import Dqn, DqnSettings
@@ -13,6 +13,7 @@ from lowgear.learning.hindsight import Goals
 from lowgear.learning.learners import AgentParameters, GearLearner
 from lowgear.learning.method import Method
 from lowgear.learning.networks import CriticStyle
+from lowgear.learning.normalisation import LARGEST_RETURN
 from lowgear.learning.replay import Columns, ReplaySettings
 from lowgear.learning.sac import Sac, SacSettings
 from lowgear.policy.arrays import FloatArray
@@ -20,8 +21,9 @@ from lowgear.policy.controller import Tariff, Weights
 from lowgear.policy.cost import CostModel, cost_model
 from lowgear.policy.file import PolicyHeader
 from lowgear.training.collect import Behaviour
-from lowgear.training.parallel import ParallelLearner
+from lowgear.training.parallel import Published
 
+LARGEST_VALUE = 2 * LARGEST_RETURN  # beyond this, critics overestimate: no return was ever half as large
 MakeLearners = Callable[[RunConfig, EnvSpec, Goals | None], tuple[GearLearner, ...]]
 
 
@@ -34,6 +36,7 @@ def sac_learners(config: RunConfig, spec: EnvSpec, goals: Goals | None) -> tuple
         recipe.actor_every,
         recipe.first_alpha,
         _value_bounds(config, goals),
+        LARGEST_VALUE if recipe.scale_rewards else None,
     )
     return tuple(
         Sac(gear, spec.obs_dim, spec.act_dim, units, critic_units, recipe.batch, settings)
@@ -71,6 +74,7 @@ def method_of(
         normalise_observations=recipe.normalise_observations
         or (recipe.goal_normalise and spec.desired_goal is not None),
         scale_rewards=recipe.scale_rewards,
+        relative_costs=any(agent.relative for agent in config.agents),
         lenient_twins=recipe.lenient_twins,
     )
 
@@ -126,18 +130,24 @@ def cost_of(config: RunConfig, spec: EnvSpec) -> CostModel:
     )
 
 
-def tariff_of(config: RunConfig, cost: CostModel) -> Tariff | None:
+def tariff_of(config: RunConfig, cost: CostModel, cost_units: FloatArray | None = None) -> Tariff | None:
     """What the agents' masters charge their choices; None where they learn it."""
     recipe = config.recipe
     if not recipe.known_prices:
         return None
     each = cost.tariff(recipe.periods, recipe.master_discount)
-    dials = [agent.dial for agent in config.agents]
+    dials = [agent.dial for agent in in_rewards(config, cost_units)]
     return Tariff(
         np.array([dial.low for dial in dials], np.float32),
-        np.array([dial.ratio for dial in dials], np.float32),
+        np.array([dial.high for dial in dials], np.float32),
         np.tile(np.array(each, np.float32), (len(dials), 1)),
     )
+
+
+def in_rewards(config: RunConfig, cost_units: FloatArray | None) -> list[AgentConfig]:
+    """The agents with their cost coefficients in the task's rewards."""
+    units = [1.0] * len(config.agents) if cost_units is None else map(float, cost_units)
+    return [agent.in_rewards(unit) for agent, unit in zip(config.agents, units, strict=True)]
 
 
 def parameters_of(config: RunConfig, spec: EnvSpec, tariff: Tariff | None = None) -> AgentParameters:
@@ -150,7 +160,8 @@ def parameters_of(config: RunConfig, spec: EnvSpec, tariff: Tariff | None = None
     return AgentParameters(
         seed=np.array([a.seed for a in agents], np.uint32),
         cost_low=np.array([a.dial.low for a in agents], np.float32),
-        cost_ratio=np.array([a.dial.ratio for a in agents], np.float32),
+        cost_high=np.array([a.dial.high for a in agents], np.float32),
+        relative=np.array([a.relative for a in agents]),
         discount=np.array([a.discount for a in agents], np.float32),
         master_discount=all_alike(recipe.master_discount),
         learning_rate=np.array([a.learning_rate for a in agents], np.float32),
@@ -161,6 +172,7 @@ def parameters_of(config: RunConfig, spec: EnvSpec, tariff: Tariff | None = None
         shared=np.array([a.variant != "separate-buffers" for a in agents]),
         pessimism=all_alike(1),
         reward_scale=all_alike(1),
+        master_scale=all_alike(1),
         choice_cost=None if tariff is None else tariff.each,
     )
 
@@ -184,9 +196,11 @@ def behaviour_of(config: RunConfig, has_goals: bool = False) -> Behaviour:
     )
 
 
-def header_of(config: RunConfig, spec: EnvSpec, agent: int, steps: int) -> PolicyHeader:
+def header_of(
+    config: RunConfig, spec: EnvSpec, agent: int, steps: int, cost_units: FloatArray | None = None
+) -> PolicyHeader:
     """What an agent's policy file says about itself."""
-    settings = config.agents[agent]
+    settings = in_rewards(config, cost_units)[agent]
     return PolicyHeader(
         task=config.task,
         recipe=config.recipe.name,
@@ -195,6 +209,7 @@ def header_of(config: RunConfig, spec: EnvSpec, agent: int, steps: int) -> Polic
         cost_coefficient=settings.cost_coefficient,
         dial=settings.dial if config.recipe.dial else None,
         known_prices=config.recipe.known_prices,
+        cost_unit=float(cost_units[agent]) if cost_units is not None and config.agents[agent].relative else None,
         steps=steps,
         obs_dim=spec.obs_dim,
         act_dim=spec.act_dim,
@@ -211,7 +226,7 @@ def header_of(config: RunConfig, spec: EnvSpec, agent: int, steps: int) -> Polic
     )
 
 
-def weights_of(learner: ParallelLearner, tariff: Tariff | None = None) -> Weights:
-    """What acts, out of what learns."""
-    *gears, master = learner.networks()
-    return Weights(tuple(gears), master, tariff)
+def weights_of(published: Published, config: RunConfig, cost: CostModel) -> Weights:
+    """What acts, out of what was learned."""
+    *gears, master = published.networks
+    return Weights(tuple(gears), master, tariff_of(config, cost, published.cost_units))
