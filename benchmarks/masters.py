@@ -29,7 +29,6 @@ from lowgear.policy.file import load as load_policy
 from lowgear.policy.files import write_whole
 from lowgear.training.loop import Training
 from lowgear.training.provenance import provenance
-from lowgear.training.setup import weights_of
 
 
 @click.command()
@@ -117,7 +116,7 @@ def trained(policies, steps, overrides):
     states = training.learner.states()
     frozen = tuple(tuple(Layer(*layer) for layer in layers) for layers in gears)
     training.learner.restore(states._replace(learners=(*frozen, states.learners[-1])), 0)
-    training.collector.weights = weights_of(training.learner, training.tariff)
+    training.act_with_learned()
     training.run()
     training.close()
     return [training.policy(agent) for agent in range(len(policies))]

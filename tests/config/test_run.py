@@ -45,15 +45,25 @@ def test_one_coefficient_is_a_dial_that_does_not_turn():
     assert settings(resolve(WALKER, cost_coefficients=(0.0,))) == [(0.0, Dial(0.0, 0.0))]
 
 
-def test_the_preset_dial_reaches_around_the_papers_coefficient():
-    (setting, dial), *others = settings(resolve(WALKER))
-    assert not others
-    assert setting == 0.01
-    assert dial == (pytest.approx(0.01 / 30), pytest.approx(0.1))
-    config = resolve(WALKER, overrides={"dial_reach": [0.5, 2.0]})  # a list, as JSON gives it
-    assert settings(config) == [(0.01, Dial(0.005, 0.02))]
-    above = resolve(WALKER, overrides={"dial_reach": (2.0, 8.0)})
-    assert settings(above) == [(pytest.approx(0.04), Dial(0.02, 0.08))]
+def test_without_coefficients_a_dial_is_measured_against_rewards():
+    (agent,) = resolve(WALKER).agents
+    assert (agent.cost_coefficient, agent.dial, agent.relative) == (0.1, Dial(-1.0, 10.0), True)
+    config = resolve(WALKER, overrides={"dial_ends": [0.5, 2.0], "dial_setting": 0.5})  # a list, as JSON gives it
+    assert settings(config) == [(0.5, Dial(0.5, 2.0))]
+    # Those that are given are in the task's rewards, and so are the paper's.
+    assert not resolve(WALKER, cost_coefficients=(0.001, 0.1)).agents[0].relative
+    assert not resolve(WALKER, "paper").agents[0].relative
+    assert settings(resolve(WALKER, "paper")) == [(0.01, Dial(0.01, 0.01))]
+
+
+def test_relative_coefficients_in_rewards():
+    (agent,) = resolve(WALKER).agents
+    paid = agent.in_rewards(0.02)
+    assert (paid.cost_coefficient, paid.dial) == (pytest.approx(0.002), Dial(-0.02, 0.2))
+    assert not paid.relative
+    assert paid.in_rewards(0.02) is paid  # it is in rewards by now
+    (given,) = resolve(WALKER, cost_coefficients=(0.001, 0.1)).agents
+    assert given.in_rewards(0.02) is given
 
 
 @pytest.mark.parametrize("recipe", ["modern", "paper"])
@@ -61,7 +71,11 @@ def test_each_fixed_coefficient_is_an_agent_of_its_own(recipe):
     config = resolve(WALKER, recipe, variants=("fixed-cost",), cost_coefficients=(0.1, 0.03), seeds=(0, 1))
     expected = [(0.1, Dial(0.1, 0.1))] * 2 + [(0.03, Dial(0.03, 0.03))] * 2
     assert settings(config, "fixed-cost") == expected
-    assert settings(resolve(WALKER, recipe, variants=("fixed-cost",)), "fixed-cost") == [(0.01, Dial(0.01, 0.01))]
+    assert not any(agent.relative for agent in config.agents)
+    (own,) = resolve(WALKER, recipe, variants=("fixed-cost",)).agents
+    # Where none is given, that of the dial beside it, or the paper's.
+    value = 0.1 if recipe == "modern" else 0.01
+    assert (own.cost_coefficient, own.dial, own.relative) == (value, Dial(value, value), recipe == "modern")
 
 
 def test_without_a_dial_every_coefficient_is_an_agent():
@@ -103,6 +117,7 @@ def test_known_prices_give_way_where_they_were_not_asked_for_and_are_an_error_wh
 def test_who_does_not_pay_has_nothing_to_set(variant):
     config = resolve(WALKER, variants=(variant, "asymmetric"), cost_coefficients=(0.001, 0.1))
     assert settings(config, variant) == [(0.0, Dial(0.0, 0.0))]
+    assert not resolve(WALKER, variants=(variant,)).agents[0].relative
     assert settings(config) == [(0.01, Dial(0.001, 0.1))]
 
 
@@ -163,23 +178,27 @@ def test_evaluations_come_after_whole_chunks():
 @pytest.mark.parametrize("recipe", ["modern", "paper"])
 def test_config_survives_json(recipe):
     variants = ("asymmetric", "large-only", "fixed-cost")
-    overrides = {"critic_units": 17, "periods": (1, 3), "dial_reach": (0.1, 2.0)}
+    overrides = {"critic_units": 17, "periods": (1, 3), "dial_ends": (-0.5, 2.0)}
     config = resolve(WALKER, recipe, seeds=(3,), variants=variants, overrides=overrides)
     back = RunConfig.from_json(json.loads(json.dumps(config.to_json())))
     assert back == config
     assert {type(agent.dial) for agent in back.agents} == {Dial}
-    assert back.agents[0].dial.turns == (recipe == "modern")
+    assert back.agents[0].dial.turns == back.agents[0].relative == (recipe == "modern")
     assert hash(back.agents) == hash(config.agents)
 
 
 def test_a_config_of_an_earlier_version_is_read():
-    """It has another name for one field, and none for those that came later."""
-    config = resolve(find("FetchPush-v1"))
+    """It has another name for one field, one that is gone, and none for those that came later."""
+    config = resolve(find("FetchPush-v1"), cost_coefficients=(0.001, 0.1))
     raw = json.loads(json.dumps(config.to_json()))
     recipe = raw["recipe"]
     recipe["goal_scale"] = recipe.pop("goal_normalise")
-    for name in ("actor_every", "lenient_twins", "first_alpha", "normalise_observations", "scale_rewards"):
+    recipe["dial_reach"] = [1 / 30, 10.0]
+    later = ("actor_every", "lenient_twins", "first_alpha", "normalise_observations", "scale_rewards")
+    for name in (*later, "dial_ends", "dial_setting"):
         del recipe[name]
+    for agent in raw["agents"]:
+        del agent["relative"]
     assert config.recipe.goal_normalise
     assert RunConfig.from_json(raw) == config
 
@@ -198,7 +217,6 @@ def test_a_config_of_an_earlier_version_is_read():
         ({"learning_rates": (0.0,)}, "0.0"),
         ({"gears": (64, 8)}, "8,64"),
         ({"recipe": "classic"}, "classic"),
-        ({"cost_coefficients": (0.0, 0.1)}, "from 0 to 0.1.*above 0"),
         ({"cost_coefficients": (0.1, float("inf"))}, "inf"),
         ({"overrides": {"periods": (0,)}}, "period 0"),
         ({"overrides": {"periods": (5, 2)}}, "period 5,2.*shortest first"),
@@ -207,10 +225,13 @@ def test_a_config_of_an_earlier_version_is_read():
         ({"overrides": {"periods": 0}}, "period 0"),
         ({"overrides": {"periods": (2.5,)}}, "periods = 2.5"),
         ({"overrides": {"period": 5}}, "period: .*did you mean periods"),
-        ({"overrides": {"dial_reach": (0.0, 1.0)}}, "dial reach"),
-        ({"overrides": {"dial_reach": (2.0, 1.0)}}, "dial reach.*lower first"),
-        ({"overrides": {"dial_reach": (1.0, float("inf"))}}, "dial reach"),
-        ({"overrides": {"dial_reach": (1.0,)}}, "dial reach"),
+        ({"overrides": {"dial_ends": (-1.0, 0.0)}}, "dial ends.*above 0"),
+        ({"overrides": {"dial_ends": (2.0, 1.0)}}, "dial ends.*lower first"),
+        ({"overrides": {"dial_ends": (1.0, float("inf"))}}, "dial.ends"),
+        ({"overrides": {"dial_ends": (1.0,)}}, "dial ends"),
+        ({"overrides": {"dial_setting": 11.0}}, "setting 11.0.*between them"),
+        ({"overrides": {"dial_setting": float("nan")}}, "setting.*nan"),
+        ({"overrides": {"dial_reach": (0.1, 1.0)}}, "dial_reach"),
         ({"evaluate_episodes": 0}, "--evaluate-episodes 0"),
         ({"overrides": {"hindsight_share": -0.1}}, "hindsight share -0.1"),
         ({"overrides": {"hindsight_share": 1.5}}, "hindsight share 1.5"),
@@ -223,13 +244,29 @@ def test_bad_values_are_named(options, named):
     assert "\n" not in str(caught.value)
 
 
-def test_an_unpublished_task_needs_widths_and_a_price():
+def test_a_dial_may_begin_at_0():
+    assert settings(resolve(WALKER, cost_coefficients=(0.0, 0.1))) == [(0.01, Dial(0.0, 0.1))]
+
+
+def test_no_critic_is_narrower_than_the_widest_gear():
+    assert resolve(WALKER, overrides={"critic_units": 64}, gears=(8, 32)).critic_units == (64, 64)
+    assert resolve(WALKER, overrides={"critic_units": 64}, gears=(8, 256)).critic_units == (256, 256)
+    assert resolve(WALKER, overrides={"critic_units": 64}, gears=(8, 16, 32)).critic_units == (64,) * 3
+    assert resolve(WALKER, "paper", gears=(8, 256)).critic_units == (8, 256)
+
+
+def test_an_unpublished_task_needs_a_price_where_there_is_no_dial():
     pendulum = find("gym:Pendulum-v1")
-    with pytest.raises(LowgearError, match="--gears"):
-        resolve(pendulum)
-    with pytest.raises(LowgearError, match=r"--cost-coefficients.*is a dial"):
-        resolve(pendulum, gears=(8, 64))
-    with pytest.raises(LowgearError, match=r"--cost-coefficients.*is a start"):
+    config = resolve(pendulum)
+    assert config.gears == (16, 128)
+    assert config.agents[0].relative
+    assert settings(config) == settings(resolve(WALKER))
+    assert resolve(pendulum, gears=(8, 64)).gears == (8, 64)
+    wanted = r"gym:Pendulum-v1 has no .*the recipe paper needs: give --cost-coefficients .*is a start.*--recipe modern"
+    with pytest.raises(LowgearError, match=wanted) as caught:
         resolve(pendulum, "paper", gears=(8, 64))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(LowgearError, match="the recipe modern needs: give --cost-coefficients"):
+        resolve(pendulum, overrides={"dial": False})
     config = resolve(pendulum, gears=(8, 64), cost_coefficients=(0.001, 0.1))
     assert settings(config) == [(pytest.approx(0.01), Dial(0.001, 0.1))]

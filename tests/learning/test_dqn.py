@@ -109,9 +109,44 @@ def test_what_is_deployed_are_the_advantages_which_see_no_position() -> None:
     assert [layer.weight.shape for layer in dueling.advantage] == [(3, 5), (5, 5), (5, 3)]
     units = dqn.VALUE_UNITS
     assert [layer.weight.shape for layer in dueling.value] == [(4, units), (units, units), (units, 1)]
-    assert learner(True).actor(known) is dueling.advantage
-    assert learner(False).actor(plain) is plain.params
+    assert jax.eval_shape(learner(True).actor, known) == dueling.advantage
+    assert jax.eval_shape(learner(False).actor, plain) == plain.params
     assert [layer.weight.shape for layer in plain.params] == [(4, 5), (5, 5), (5, 3)]
+
+
+def values_of(state: DqnState, observation: jax.Array, cost: jax.Array | None) -> list[np.ndarray]:
+    """Of network and target, in the task's rewards; `cost` is in them too."""
+    scale = state.reward_scale
+    batch = random_batch()._replace(choice_cost=None if cost is None else cost / scale)
+    return [np.asarray(scale * dqn.q_values(part, batch, observation, "tanh")) for part in (state.params, state.target)]
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["learned", "known"])
+def test_another_scale_of_rewards_leaves_values_as_they_were(known: bool) -> None:
+    """In units of rewards, for both networks; and what is deployed is in the task's own rewards throughout."""
+    rng = np.random.default_rng(0)
+    first = learner(known).init(jax.random.key(0))
+    first = first._replace(target=jax.tree.map(lambda x: x + 0.1, first.params))
+    observation = jnp.asarray(rng.normal(size=(6, 4)), jnp.float32)
+    cost = jnp.asarray(rng.uniform(0, 3, (6, 3)), jnp.float32) if known else None
+    assert first.reward_scale == 0
+    begun = dqn.rescale(first, jnp.float32(2))
+    assert begun.reward_scale == 2
+    jax.tree.map(np.testing.assert_array_equal, begun.params, first.params)  # no values yet that could mean anything
+    moved = dqn.rescale(begun, jnp.float32(50))
+    assert moved.reward_scale == 50
+    for now, before in zip(values_of(moved, observation, cost), values_of(begun, observation, cost), strict=True):
+        np.testing.assert_allclose(now, before, rtol=1e-4, atol=1e-5)
+    seen = observation[:, : 4 - known]
+    deployed = [mlp(learner(known).actor(state), seen, "tanh") for state in (begun, moved)]
+    np.testing.assert_allclose(*deployed, rtol=1e-4, atol=1e-5)
+    network = begun.params.advantage if isinstance(begun.params, Dueling) else begun.params
+    np.testing.assert_allclose(deployed[0], 2 * mlp(network, seen, "tanh"), rtol=1e-5, atol=1e-6)
+
+
+def test_before_the_first_update_what_is_deployed_is_the_network_itself() -> None:
+    state = learner(False).init(jax.random.key(0))
+    jax.tree.map(np.testing.assert_array_equal, learner(False).actor(state), state.params)
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["learned", "known"])

@@ -14,6 +14,7 @@ from lowgear.learning.networks import Layer
 from lowgear.learning.normalisation import (
     LEAST_STD,
     Normaliser,
+    Returns,
     Running,
     Statistics,
     fold,
@@ -27,8 +28,9 @@ from lowgear.learning.transitions import Transitions
 from lowgear.policy.controller import mlp
 
 MEAN, STD = np.array([1.3, -4.0], np.float32), np.array([0.02, 30.0], np.float32)
-COLUMNS, DISCOUNT = Columns(obs_dim=2, act_dim=1), 0.9
-observe = jax.jit(partial(normalisation.observe, columns=COLUMNS, discount=jnp.float32(DISCOUNT)))
+COLUMNS, DISCOUNT, MASTER_DISCOUNT = Columns(obs_dim=2, act_dim=1), 0.9, 0.5
+DISCOUNTS = {"discount": jnp.float32(DISCOUNT), "master_discount": jnp.float32(MASTER_DISCOUNT)}
+observe = jax.jit(partial(normalisation.observe, columns=COLUMNS, **DISCOUNTS))
 
 
 def lived(environments: int, steps: int, seed: int = 0) -> np.ndarray:
@@ -42,11 +44,11 @@ def lived(environments: int, steps: int, seed: int = 0) -> np.ndarray:
     return rows
 
 
-def returns_by_hand(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def returns_by_hand(rows: np.ndarray, discount: float) -> tuple[np.ndarray, np.ndarray]:
     """The discounted sum of each episode's rewards so far, after every step; and as the next step finds it."""
     after, found = np.zeros(len(rows)), []
     for t in range(rows.shape[1]):
-        now = DISCOUNT * after + rows[:, t, COLUMNS.reward]
+        now = discount * after + rows[:, t, COLUMNS.reward]
         found.append(now)
         after = np.where(rows[:, t, COLUMNS.ended] > 0, 0, now)
     return np.array(found), after
@@ -62,15 +64,18 @@ def met(rows: np.ndarray, chunk: int) -> Statistics:
 @pytest.mark.parametrize(("environments", "chunk"), [(1, 40), (1, 8), (3, 8), (3, 1)])
 def test_statistics_are_those_of_all_rows_however_they_came(environments: int, chunk: int) -> None:
     rows = lived(environments, 40)
-    found, returns = met(rows, chunk), returns_by_hand(rows.astype(np.float64))
+    found = met(rows, chunk)
     seen = rows[..., COLUMNS.observation].reshape(-1, 2).astype(np.float64)
-    assert found.observation.size == found.returns.size == environments * 40
+    assert found.observation.size == environments * 40
     np.testing.assert_allclose(found.observation.mean, seen.mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(found.observation.variance, seen.var(axis=0), rtol=1e-3)
-    np.testing.assert_allclose(found.returns.mean, [returns[0].mean()], rtol=1e-4)
-    np.testing.assert_allclose(found.returns.variance, [returns[0].var()], rtol=1e-4)
-    np.testing.assert_allclose(found.largest_return, np.abs(returns[0]).max(), rtol=1e-5)
-    np.testing.assert_allclose(found.open_return, returns[1], rtol=1e-4, atol=1e-6)
+    for kept, discount in ((found.gear_returns, DISCOUNT), (found.master_returns, MASTER_DISCOUNT)):
+        returns, still_open = returns_by_hand(rows.astype(np.float64), discount)
+        assert kept.running.size == environments * 40
+        np.testing.assert_allclose(kept.running.mean, [returns.mean()], rtol=1e-4)
+        np.testing.assert_allclose(kept.running.variance, [returns.var()], rtol=1e-4)
+        np.testing.assert_allclose(kept.largest, np.abs(returns).max(), rtol=1e-5)
+        np.testing.assert_allclose(kept.open, still_open, rtol=1e-4, atol=1e-6)
     real = (1 - rows[..., COLUMNS.alive]).sum()
     assert found.ends == real
     assert 0 < real < rows[..., COLUMNS.ended].sum()
@@ -82,13 +87,18 @@ def test_a_return_goes_on_into_the_next_chunk_and_ends_with_its_episode() -> Non
     rows[..., COLUMNS.reward] = [[1, 2, 3, 4], [0, 0, 0, -10]]
     rows[0, 2, COLUMNS.ended] = 1  # at a time limit
     first = observe(normalisation.init(2, 2), rows[:, :2])
-    np.testing.assert_allclose(first.open_return, [2.9, 0], rtol=1e-6)
+    np.testing.assert_allclose(first.gear_returns.open, [2.9, 0], rtol=1e-6)
+    np.testing.assert_allclose(first.master_returns.open, [2.5, 0], rtol=1e-6)
     second = observe(first, rows[:, 2:])
-    np.testing.assert_allclose(second.open_return, [4, -10], rtol=1e-6)
+    np.testing.assert_allclose(second.gear_returns.open, [4, -10], rtol=1e-6)
+    np.testing.assert_allclose(second.master_returns.open, [4, -10], rtol=1e-6)
     returns = [1, 2.9, 0.9 * 2.9 + 3, 4, 0, 0, 0, -10]
-    np.testing.assert_allclose(second.returns.mean, [np.mean(returns)], rtol=1e-5)
-    np.testing.assert_allclose(second.returns.variance, [np.var(returns)], rtol=1e-5)
-    assert second.largest_return == 10
+    np.testing.assert_allclose(second.gear_returns.running.mean, [np.mean(returns)], rtol=1e-5)
+    np.testing.assert_allclose(second.gear_returns.running.variance, [np.var(returns)], rtol=1e-5)
+    returns = [1, 2.5, 0.5 * 2.5 + 3, 4, 0, 0, 0, -10]
+    np.testing.assert_allclose(second.master_returns.running.mean, [np.mean(returns)], rtol=1e-5)
+    np.testing.assert_allclose(second.master_returns.running.variance, [np.var(returns)], rtol=1e-5)
+    assert second.gear_returns.largest == second.master_returns.largest == 10
     assert second.ends == 0
 
 
@@ -103,11 +113,11 @@ def test_far_from_zero_the_variance_is_still_right() -> None:
 def test_nothing_is_promoted_silently() -> None:
     statistics = normalisation.init(2, 3)
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
-        observe = partial(normalisation.observe, columns=COLUMNS, discount=jnp.float32(DISCOUNT))
+        observe = partial(normalisation.observe, columns=COLUMNS, **DISCOUNTS)
         after = jax.eval_shape(observe, statistics, jnp.asarray(lived(3, 4)))
         shapes = jax.tree.map(lambda x: (x.shape, x.dtype), (statistics, after))
         assert shapes[0] == shapes[1]
-        assert jax.eval_shape(reward_scale, statistics).shape == ()
+        assert jax.eval_shape(reward_scale, statistics.master_returns).shape == ()
         assert {part.shape for part in jax.eval_shape(normaliser, statistics)} == {(2,)}
 
 
@@ -125,7 +135,7 @@ def test_goals_share_a_normaliser_because_hindsight_swaps_them() -> None:
     columns = Columns(obs_dim=3, act_dim=1)
     rows = np.zeros((1, 2, columns.width), np.float32)
     rows[0, :, columns.observation] = [[5, 0, 4], [7, 2, 6]]  # achieved 0 and 2, desired 4 and 6
-    statistics = normalisation.observe(normalisation.init(3, 1), jnp.asarray(rows), columns, jnp.float32(DISCOUNT))
+    statistics = normalisation.observe(normalisation.init(3, 1), jnp.asarray(rows), columns, **DISCOUNTS)
     mean, std = normaliser(statistics, goals)
     np.testing.assert_allclose(mean, [6, 3, 3])
     np.testing.assert_allclose(std, [1, 5**0.5, 5**0.5], rtol=1e-6)
@@ -143,18 +153,20 @@ def test_goals_share_a_normaliser_because_hindsight_swaps_them() -> None:
     ],
 )
 def test_the_scale_of_rewards_by_hand(variance: float, largest: float, scale: float) -> None:
-    nothing = normalisation.init(2, 1)
-    returns = Running(jnp.float32(7), jnp.zeros(1), jnp.full(1, variance))
-    statistics = nothing._replace(returns=returns, largest_return=jnp.float32(largest))
-    assert reward_scale(statistics) == pytest.approx(scale, rel=1e-5)
-    assert reward_scale(nothing) == 1
+    running = Running(jnp.float32(7), jnp.zeros(1), jnp.full(1, variance))
+    assert reward_scale(Returns(jnp.zeros(1), running, jnp.float32(largest))) == pytest.approx(scale, rel=1e-5)
+    assert reward_scale(normalisation.init(2, 1).gear_returns) == 1
 
 
 def test_rewards_a_thousand_times_as_large_have_a_scale_a_thousand_times_as_large() -> None:
     rows = lived(2, 40)
     large = rows.copy()
     large[..., COLUMNS.reward] *= 1000
-    np.testing.assert_allclose(reward_scale(met(large, 8)), 1000 * reward_scale(met(rows, 8)), rtol=1e-5)
+    found, small = met(large, 8), met(rows, 8)
+    for name in ("gear_returns", "master_returns"):
+        scale, plain = (reward_scale(getattr(each, name)) for each in (found, small))
+        np.testing.assert_allclose(scale, 1000 * plain, rtol=1e-5)
+    assert reward_scale(small.gear_returns) > reward_scale(small.master_returns)  # of the farther sight
 
 
 def test_a_folded_network_makes_of_raw_what_the_other_makes_of_normalised() -> None:

@@ -173,6 +173,21 @@ def test_targets_stay_within_their_bounds_by_hand(scale: float) -> None:
         assert slope == pytest.approx(np.mean(2 - np.array(goals)), rel=1e-4)
 
 
+@pytest.mark.parametrize("scale", [1.0, 40.0])
+def test_targets_are_kept_within_the_largest_value_by_hand(scale: float) -> None:
+    """Which is on the scale of the rewards, whatever that is."""
+    zeros, noise = jnp.zeros((4, OBS)), jnp.zeros((4, 1))
+    batch = Transitions(zeros, noise, jnp.array([1.0, -7, 1, -7]), jnp.array([0.9, 0.9, 0, 0]), zeros)
+    agent = parameters(target_entropy=-1, reward_scale=scale)
+    soft = 0.9 * (3 + 0.25 * math.log(2 * math.pi))
+    targets = partial(jax.jit(sac.targets, static_argnames="settings"), state_by_hand(), batch, noise, agent)
+    np.testing.assert_allclose(targets(SETTINGS), [1 + soft, -7 + soft, 1, -7], rtol=1e-5)
+    held = SETTINGS._replace(largest_value=3.0)
+    np.testing.assert_allclose(targets(held), [3, -3, 1, -3], rtol=1e-5)
+    # Bounds that follow from the rewards hold as well.
+    np.testing.assert_allclose(targets(held._replace(value_bounds=(-50 * scale, 0.0))), [0, -3, 0, -3], atol=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("lenient", [False, True])
 def test_losses_against_numpy(seed: int, lenient: bool) -> None:

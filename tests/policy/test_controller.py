@@ -96,7 +96,7 @@ def test_a_tariff_takes_off_what_each_choice_costs_where_the_dial_stands() -> No
     weights, (observation, _) = random_weights(header=KNOWN), batch()
     assert weights.tariff is not None
     low, each = np.linspace(0.001, 0.01, POPULATION).astype(np.float32), weights.tariff.each
-    weights = weights._replace(tariff=Tariff(low, np.full(POPULATION, 100, np.float32), each))
+    weights = weights._replace(tariff=Tariff(low, 100 * low, each))
     position = np.tile(np.linspace(-1, 1, ENVS, dtype=np.float32), (POPULATION, 1))
     earned = controller.mlp(weights.master, observation, "tanh")  # the network sees the observation alone
     found = controller_of(weights, ENVS, position=position).values(observation)

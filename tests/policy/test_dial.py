@@ -12,35 +12,57 @@ from lowgear.policy import dial
 from lowgear.policy.dial import Dial
 
 DIAL = Dial(0.001, 0.1)
+SIGNED = Dial(-1.0, 10.0)
 
 
 def test_ends_middle_and_quarter_by_hand() -> None:
     assert DIAL.turns
-    assert DIAL.ratio == pytest.approx(100)
     assert DIAL.middle == pytest.approx(0.01)
     assert (DIAL.position(0.001), DIAL.position(0.1)) == (-1.0, 1.0)
-    assert DIAL.position(0.01) == pytest.approx(0, abs=1e-12)
-    assert DIAL.position(0.001 * math.sqrt(10)) == pytest.approx(-0.5)  # a quarter of the way, in even steps of the log
+    assert DIAL.position(0.01) == pytest.approx(0, abs=1e-6)
+    # A quarter of the way, in even steps of the log: asinh differs from it by less than a millionth.
+    assert DIAL.position(0.001 * math.sqrt(10)) == pytest.approx(-0.5, abs=1e-6)
 
 
-@pytest.mark.parametrize("ends", [DIAL, Dial(0.3, 0.31), Dial(1e-9, 1e6)])
+def test_a_dial_from_below_0_by_hand() -> None:
+    # The knee is a thousandth of 10: asinh(-100), asinh(0) and asinh(1000) are -5.298342, 0 and 7.600902.
+    ends = Dial(-1.0, 10.0)
+    assert ends.knee == pytest.approx(0.01)
+    assert (ends.position(-1.0), ends.position(10.0)) == (-1.0, 1.0)
+    assert ends.position(0.0) == pytest.approx(2 * 5.298342 / 12.899244 - 1, abs=1e-6)
+    assert ends.position(0.1) == pytest.approx(2 * (5.298342 + 2.998223) / 12.899244 - 1, abs=1e-6)
+    assert ends.middle == pytest.approx(0.01 * math.sinh((7.600902 - 5.298342) / 2), rel=1e-5)
+    free = Dial(0.0, 2.0)
+    assert free.knee == pytest.approx(0.002)
+    assert (free.position(0.0), free.position(0.002 * math.sinh(7.600902 / 2))) == (-1.0, pytest.approx(0, abs=1e-6))
+
+
+def test_a_dial_in_another_unit_has_the_same_positions() -> None:
+    ends = Dial(-1.0, 10.0)
+    dear = ends.times(1000)
+    assert dear == Dial(-1000, 10_000)
+    for coefficient in (-0.5, 0.0, 0.1, 3.0):
+        assert dear.position(1000 * coefficient) == pytest.approx(ends.position(coefficient), abs=1e-12)
+    assert dear.settings(7) == pytest.approx([1000 * value for value in ends.settings(7)])
+
+
+@pytest.mark.parametrize("ends", [DIAL, Dial(0.3, 0.31), Dial(1e-9, 1e6), SIGNED, Dial(0.0, 2.0), Dial(-5.0, 1e-4)])
 def test_position_and_price_undo_each_other(ends: Dial) -> None:
     for position in np.linspace(-1, 1, 21):
-        coefficient = dial.price(position, ends.low, ends.ratio)
-        assert ends.low * (1 - 1e-9) <= coefficient <= ends.high * (1 + 1e-9)
+        coefficient = dial.price(position, *ends)
+        assert ends.low - 1e-9 * abs(ends.low) <= coefficient <= ends.high * (1 + 1e-9)
         assert ends.position(coefficient) == pytest.approx(position, abs=1e-9)
-    assert dial.price(-1, ends.low, ends.ratio) == ends.low
-    assert dial.price(1, ends.low, ends.ratio) == pytest.approx(ends.high)
+    assert dial.price(-1, *ends) == pytest.approx(ends.low)
+    assert dial.price(1, *ends) == pytest.approx(ends.high)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.02])
 def test_equal_ends_have_one_setting_in_the_middle(value: float) -> None:
     ends = Dial(value, value)
     assert not ends.turns
-    assert ends.ratio == 1
     assert ends.position(value) == 0
     assert ends.settings(5) == [value]
-    assert [dial.price(position, value, ends.ratio) for position in (-1, 0, 1)] == [value] * 3
+    assert [dial.price(position, *ends) for position in (-1, 0, 1)] == pytest.approx([value] * 3)
 
 
 @pytest.mark.parametrize("coefficient", [0.00099, 0.101, 0.0, -0.01, math.nan, math.inf])
@@ -61,14 +83,15 @@ def test_an_end_that_was_rounded_is_still_the_end() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 8])
-@pytest.mark.parametrize("ends", [DIAL, Dial(0.01 / 30, 0.1), Dial(0.3, 0.7)])  # the last two have inexact ratios
+@pytest.mark.parametrize("ends", [DIAL, Dial(0.01 / 30, 0.1), Dial(0.3, 0.7), SIGNED])  # some have inexact ratios
 def test_settings_are_even_steps_with_both_ends(ends: Dial, count: int) -> None:
     found = ends.settings(count)
     assert len(found) == count
     assert (found[0], found[-1]) == ends  # exactly
-    steps = [b / a for a, b in itertools.pairwise(found)]
-    assert steps == pytest.approx([ends.ratio ** (1 / (count - 1))] * (count - 1))
-    assert [ends.position(value) for value in found] == pytest.approx(np.linspace(-1, 1, count).tolist())
+    if ends.low > 0:
+        steps = [b / a for a, b in itertools.pairwise(found)]
+        assert steps == pytest.approx([(ends.high / ends.low) ** (1 / (count - 1))] * (count - 1), rel=1e-5)
+    assert [ends.position(value) for value in found] == pytest.approx(np.linspace(-1, 1, count).tolist(), abs=1e-9)
 
 
 def test_a_single_setting_is_the_middle() -> None:
@@ -76,11 +99,11 @@ def test_a_single_setting_is_the_middle() -> None:
 
 
 def test_price_of_arrays_is_each_ones_own() -> None:
-    low, ratio = np.array([0.001, 0.02, 0.0], np.float32), np.array([100, 1, 1], np.float32)
-    expected = [[0.001, 0.02, 0], [0.01, 0.02, 0], [0.1, 0.02, 0]]
+    low, high = np.array([0.001, 0.02, 0.0, -1.0], np.float32), np.array([0.1, 0.02, 0.0, 10.0], np.float32)
+    expected = [[0.001, 0.02, 0, -1], [0.01, 0.02, 0, SIGNED.middle], [0.1, 0.02, 0, 10]]
     for numpy in (np, jnp):
         position = numpy.array([[-1.0], [0.0], [1.0]], numpy.float32)
-        found = dial.price(position, numpy.asarray(low)[None], numpy.asarray(ratio)[None])
+        found = dial.price(position, numpy.asarray(low)[None], numpy.asarray(high)[None], numpy)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
@@ -91,7 +114,29 @@ def test_span_holds_every_coefficient() -> None:
     assert dial.span([0.0]) == dial.span([0.0, 0.0]) == Dial(0.0, 0.0)  # free compute is one price as good as any
 
 
-def test_a_span_from_nothing_is_an_error_with_a_remedy() -> None:
-    with pytest.raises(LowgearError, match=r"from 0 to 0\.5.*above 0.*0\.0005,0\.5") as caught:
-        dial.span([0.0, 0.5])
-    assert "\n" not in str(caught.value)
+def test_a_span_may_begin_at_0_or_below() -> None:
+    assert dial.span([0.5, 0.0]) == Dial(0.0, 0.5)
+    assert dial.span([0.5, -0.5, 0.1]) == Dial(-0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("ends", "inside", "outside"),
+    [
+        (SIGNED, (-1.0, -1.0000005, 0.0, 0.1, 10.0, 10.000005), (-1.00001, 10.0001, math.nan, math.inf, -math.inf)),
+        (Dial(0.0, 2.0), (0.0, 1e-30, 2.0), (-1e-9, 2.1)),
+        (Dial(-2.0, -1.0), (), (-2.0, -1.5, -1.0, 0.0)),  # no dial: nothing is above 0
+        (Dial(-1.0, 0.0), (), (-1.0, -0.5, 0.0)),
+        (Dial(-1.0, -1.0), (), (-1.0,)),
+        (Dial(1.0, -1.0), (), (-1.0, 0.0, 1.0)),
+        (Dial(-math.inf, 1.0), (), (0.0,)),
+        (Dial(math.nan, 1.0), (), (0.0, 1.0)),
+    ],
+)
+def test_what_a_dial_holds(ends: Dial, inside: tuple[float, ...], outside: tuple[float, ...]) -> None:
+    for coefficient in inside:
+        assert ends.holds(coefficient)
+        assert -1 <= ends.position(coefficient) <= 1
+    for coefficient in outside:
+        assert not ends.holds(coefficient)
+        with pytest.raises(LowgearError, match="outside"):
+            ends.position(coefficient)

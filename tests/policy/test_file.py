@@ -33,10 +33,20 @@ def policy_path(tmp_path: Path) -> Path:
         replace(HEADER, dial=Dial(0.01, 0.01)),
         replace(HEADER, dial=Dial(0.0, 0.0), cost_coefficient=0.0, forced_gear=1, boltzmann=True, hindsight=True),
         replace(HEADER, cost_coefficient=0.1),
+        replace(KNOWN, dial=Dial(-1.0, 10.0), cost_coefficient=-0.5, cost_unit=0.25),
         KNOWN,
         replace(KNOWN, dial=Dial(0.0, 0.0), cost_coefficient=0.0, forced_gear=0),
     ],
-    ids=["dial", "no dial", "equal ends", "never pays", "at an end", "known prices", "known prices, never pays"],
+    ids=[
+        "dial",
+        "no dial",
+        "equal ends",
+        "never pays",
+        "at an end",
+        "relative, below 0",
+        "known prices",
+        "known prices, never pays",
+    ],
 )
 def test_save_and_load_round_trip(tmp_path: Path, header: PolicyHeader) -> None:
     weights = controller.take(random_weights(header=header), 1)
@@ -173,7 +183,7 @@ def test_header_that_is_no_header(policy_path: Path, text: str) -> None:
     refused(policy_path)
 
 
-@pytest.mark.parametrize("key", sorted(asdict(HEADER)))
+@pytest.mark.parametrize("key", sorted(set(asdict(HEADER)) - {"cost_unit"}))
 def test_header_with_an_entry_missing(policy_path: Path, key: str) -> None:
     rewrite(policy_path, header={k: v for k, v in asdict(HEADER).items() if k != key})
     refused(policy_path)
@@ -224,11 +234,19 @@ def test_header_with_an_entry_missing(policy_path: Path, key: str) -> None:
         ("dial", [None, 0.1]),
         ("dial", [0.1, 0.001]),
         ("dial", [0.02, 0.1]),
-        ("dial", [-0.001, 0.1]),
-        ("dial", [0.0, 0.1]),  # its logarithm has no beginning
+        ("dial", [-0.1, -0.001]),
+        ("dial", [-0.1, 0.0]),  # nothing of it is above 0
+        ("dial", [float("-inf"), 0.1]),
         ("dial", [0.001, float("inf")]),
         ("dial", [float("nan"), 0.1]),
         ("dial", {"low": 0.001, "high": 0.1}),
+        ("cost_unit", 0.0),
+        ("cost_unit", -0.5),
+        ("cost_unit", 1),
+        ("cost_unit", True),
+        ("cost_unit", "0.5"),
+        ("cost_unit", float("nan")),
+        ("cost_unit", float("inf")),
         ("layout", [["position", 1]]),
         ("action_low", [-1.0]),
         ("known_prices", True),  # the master has an input for the position
@@ -254,6 +272,25 @@ def test_a_file_cannot_run_code(policy_path: Path) -> None:
 
     policy_path.write_bytes(pickle.dumps({"weights": [1, 2, 3]}))
     refused(policy_path)
+
+
+def test_files_from_before_relative_coefficients_are_read_and_have_none(policy_path: Path) -> None:
+    rewrite(policy_path, header={key: value for key, value in asdict(HEADER).items() if key != "cost_unit"})
+    loaded = load_policy(policy_path).header
+    assert (loaded.cost_unit, loaded.relative_coefficient) == (None, None)
+    assert loaded == HEADER
+
+
+def test_a_relative_coefficient_is_the_coefficient_in_cost_units(policy_path: Path) -> None:
+    unit = 0.1 / 3  # a tenth of it, and back, is not exactly a tenth
+    relative = replace(HEADER, dial=Dial(-1.0, 10.0).times(unit), cost_coefficient=0.1 * unit, cost_unit=unit)
+    Policy(relative, controller.take(random_weights(), 1)).save(policy_path)
+    policy = load_policy(policy_path)
+    assert policy.header.relative_coefficient == 0.1
+    assert policy.at(-unit).header.relative_coefficient == -1
+    assert policy.at(3 * unit).header.relative_coefficient == 3
+    with pytest.raises(LowgearError, match="outside"):
+        policy.at(-1.001 * unit)
 
 
 @pytest.fixture

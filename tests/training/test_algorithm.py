@@ -84,7 +84,7 @@ def test_pay_charges_the_pick_once_and_each_step_as_it_is_weighed() -> None:
     # Two gears for three periods: choices 0, 3 and 5 are gears 0, 1 and 1, the second was cut short by an end.
     picks = unpaid([0, 3, 5], [5.0, 5.0, 5.0], [1.0, 0.0, 1.0], [1.0, 1.5, 1.75], [1, 2, 3])
     dialled = method(periods=3, dial=True, discount_by_step=True, cost=cost(pick=2.5))
-    agent = one_agent(coefficients=0.1, ratio=2.0, master_discount=0.5)
+    agent = one_agent(coefficients=0.1, high=0.2, master_discount=0.5)
     with jax.numpy_rank_promotion("raise"):
         paid = algorithm.pay(picks, agent, jnp.array([0.0, 0.0, 1.0]), dialled)  # each pick at a price of its own
     charged = np.array([1 * 1 + 2.5, 10 * 1.5 + 2.5, 10 * 1.75 + 2.5])
@@ -126,18 +126,18 @@ def test_the_papers_scheme_is_what_is_left_without_dial_periods_and_price_of_pic
     np.testing.assert_array_equal(paid.choice, [0, 1])
 
 
-@pytest.mark.parametrize("ratio", [100.0, 1.0])
-def test_each_pick_of_a_dial_agent_is_paid_at_the_position_it_sees(ratio: float) -> None:
+@pytest.mark.parametrize("high", [1.0, 0.01])
+def test_each_pick_of_a_dial_agent_is_paid_at_the_position_it_sees(high: float) -> None:
     rows = np.zeros((3, COLUMNS.width), np.float32)
     rows[:, COLUMNS.reward] = 4
     rows[:, COLUMNS.age] = 1, 2, 3
     rows[:, COLUMNS.alive] = 1
-    agent = one_agent(coefficients=0.01, ratio=ratio, master_discount=0.5)
+    agent = one_agent(coefficients=0.01, high=high, master_discount=0.5)
     dialled = method(dial=True, discount_by_step=True, cost=cost(pick=2))
     position = np.array([-1.0, 0, 1])
     picks, uniform = picks_of(rows, [2, 2, 2], 0.5), jnp.asarray((position + 1) / 2, jnp.float32)
     paid = algorithm.pay(picks, agent, uniform, dialled)
-    seen, price = (position, [0.01, 0.1, 1.0]) if ratio > 1 else (0 * position, [0.01] * 3)
+    seen, price = (position, [0.01, 0.1, 1.0]) if high > 0.01 else (0 * position, [0.01] * 3)
     np.testing.assert_array_equal(paid.observation[:, -1], seen)
     np.testing.assert_array_equal(paid.next_observation[:, -1], seen)
     np.testing.assert_allclose(paid.reward, 4 * 1.75 - np.array(price) * (1 * 1.75 + 2), rtol=1e-5)
@@ -148,6 +148,35 @@ def test_each_pick_of_a_dial_agent_is_paid_at_the_position_it_sees(ratio: float)
     assert charged.choice_cost is not None
     np.testing.assert_allclose(charged.choice_cost, np.outer(price, [0, 30]), rtol=1e-5)
     np.testing.assert_array_equal(charged.reward, paid.reward)  # it is a baseline, and pays nothing
+    # On another scale of rewards all of it is divided by that.
+    scaled = algorithm.pay(picks, known._replace(master_scale=jnp.float32(20)), uniform, dialled)
+    np.testing.assert_allclose(20 * scaled.reward, charged.reward, rtol=1e-5)
+    np.testing.assert_allclose(20 * scaled.choice_cost, charged.choice_cost, rtol=1e-5)
+    np.testing.assert_array_equal(scaled.discount, charged.discount)
+
+
+def test_below_0_the_dear_gear_earns_a_bonus() -> None:
+    picks = unpaid([0, 1], [5.0, 5.0], [1.0, 1.0], [1.0, 1.0], [1, 1])
+    agent = one_agent(coefficients=-1.0, high=10.0)
+    paid = algorithm.pay(picks, agent, jnp.zeros(2), method(dial=True))
+    np.testing.assert_allclose(paid.reward, [5 + 1 * 1, 5 + 1 * 10], rtol=1e-5)
+
+
+def test_cost_units_by_hand() -> None:
+    """(1 - discount) times the scale of returns, over the cost of the dearest gear: a typical step's reward buys it."""
+    agents = parameters([1, 2], coefficients=-1.0, high=10.0, relative=True)._replace(
+        master_discount=jnp.array([0.9, 0.99], jnp.float32)
+    )
+    fresh = jax.tree.map(lambda x: jnp.stack([x, x]), normalisation.init(2, 1))
+    # A reward of 2 after 3: returns of 3 and 0.9 · 3 + 2, or 0.99 · 3 + 2; deviations of 0.85 and 0.985 stay below a
+    # fifth of the largest, 0.94 and 0.994.
+    rows = np.zeros((2, 2, COLUMNS.width), np.float32)
+    rows[..., COLUMNS.reward] = 3, 2
+    rows[..., COLUMNS.alive] = 1
+    statistics = algorithm.observe(fresh, jnp.asarray(rows), agents, METHOD)
+    units = algorithm.cost_units(statistics, agents, METHOD)
+    np.testing.assert_allclose(units, [0.1 * 0.94 / 10, 0.01 * 0.994 / 10], rtol=1e-3)
+    np.testing.assert_allclose(algorithm.cost_units(fresh, agents, METHOD), [0.1 / 10, 0.01 / 10], rtol=1e-3)
 
 
 def test_same_seed_equal_other_seed_different(population, together) -> None:

@@ -65,7 +65,7 @@ def test_earnings_are_weighed_against_cost() -> None:
 @pytest.mark.parametrize("known", [False, True], ids=["learned", "known"])
 def test_one_agent_learns_the_right_choice_all_along_its_dial_and_one_without_a_range_its_own(known: bool) -> None:
     # The first agent's dial goes from 0.01 to 1 and ties in its middle; the other two know one coefficient each.
-    agents = parameters([3, 4, 5], coefficients=jnp.array([0.01, 0.05, 0.3]), ratio=jnp.array([100.0, 1, 1]))
+    agents = parameters([3, 4, 5], coefficients=jnp.array([0.01, 0.05, 0.3]), high=jnp.array([1.0, 0.05, 0.3]))
     agents = agents._replace(master_discount=jnp.full(3, 0.5))
     rows = blind(np.stack([steps(np.random.default_rng(3), 24, earn=EARN)] * 3))
     dialled = method(dial=True, known_costs=known, master_units=16, master_batch=64)
@@ -76,11 +76,11 @@ def test_one_agent_learns_the_right_choice_all_along_its_dial_and_one_without_a_
         agents = agents._replace(choice_cost=jnp.tile(tariff, (3, 1)))
     masters = train(rows, agents, dialled, 4000)
     assert isinstance(masters, Dueling) == known
-    coefficients = np.array([dial.price(position, 0.01, 100) for position in positions])
+    coefficients = np.array([dial.price(position, 0.01, 1.0) for position in positions])
     first = values(masters, inputs)[0] - np.outer(coefficients, tariff)
     assert first.argmax(axis=-1).tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
     for position, value in zip(positions, first, strict=True):
-        np.testing.assert_allclose(value, answer(dial.price(position, 0.01, 100)), rtol=0.1, atol=0.3)
+        np.testing.assert_allclose(value, answer(dial.price(position, 0.01, 1.0)), rtol=0.1, atol=0.3)
     single = values(masters, np.zeros((1, 3)))[1:, 0] - np.outer([0.05, 0.3], tariff)
     assert single.argmax(axis=-1).tolist() == [1, 0]
     for coefficient, value in zip((0.05, 0.3), single, strict=True):

@@ -56,7 +56,7 @@ def whole(tmp_path_factory):
 
 def test_its_actors_act(whole) -> None:
     directory, training = whole
-    *actors, _ = training.learner.networks()
+    *actors, _ = training.learner.published().networks
     policy = load(directory.policy(0))
     assert [layers[0][0].shape[-1] for layers in policy.weights.gears] == [2, 32]
     for found, learned in zip(policy.weights.gears, actors, strict=True):

@@ -91,7 +91,7 @@ def test_a_state_is_a_copy_that_later_updates_leave_alone(reference) -> None:
 
 
 def test_what_acts_is_the_actors_and_the_master(reference) -> None:
-    *gears, master = reference["learner"].networks()
+    *gears, master = reference["learner"].published().networks
     states = reference["states"].learners
     for found, learned in zip(gears, states[:-1], strict=True):
         assert_equal(found, learned.params.actor)

@@ -27,7 +27,12 @@ NORMALISED = METHOD._replace(normalise_observations=True)
 SCALED = METHOD._replace(scale_rewards=True)
 LENIENT = METHOD._replace(lenient_twins=True)
 RARE = tuple(replace(gear, settings=gear.settings._replace(actor_every=2)) for gear in METHOD.gears)
-ALL = METHOD._replace(gears=RARE, normalise_observations=True, scale_rewards=True, lenient_twins=True)
+ALL = METHOD._replace(gears=RARE, normalise_observations=True, scale_rewards=True, lenient_twins=True, relative_costs=True)
+# Prices follow the scale of rewards, so that nothing is left of their unit.
+RELATIVE = SCALED._replace(relative_costs=True)
+TOLD = AGENTS._replace(relative=np.array([True, True]))
+# Of agents that met nothing: a step of the dearest gear, which costs 3, for a tenth of 1, the scale of no rewards.
+UNMET = np.full(POPULATION, (1 - np.float32(0.9)) / 3, np.float32)
 MEAN, STD = np.array([1.3, -4.0], np.float32), np.array([0.02, 30.0], np.float32)
 
 
@@ -65,7 +70,7 @@ def make():
 
 def test_learners_learn_as_from_observations_that_were_normalised_before(make) -> None:
     learner, plain = make(NORMALISED), make(METHOD)
-    assert_equal(learner.networks(), plain.networks())  # before anything is met, observations are as they are
+    assert_equal(learner.published(), plain.published()._replace(cost_units=UNMET))  # before anything is met, observations are as they are
     seen = np.concatenate([raw_chunk(number)[..., COLUMNS.observation] for number in range(4)], axis=1)
     by = Normaliser(seen.mean(axis=1), np.maximum(seen.std(axis=1), LEAST_STD))
     for number in range(4):
@@ -81,14 +86,14 @@ def test_learners_learn_as_from_observations_that_were_normalised_before(make) -
     for network in (1, 2):
         position = np.zeros((POPULATION, CHUNK, network - 1), np.float32)  # the master sees the dial's, too
         acted, expected = (
-            squash(mlp(each.networks()[network], np.concatenate([now, position], axis=-1), "tanh"))
+            squash(mlp(each.published().networks[network], np.concatenate([now, position], axis=-1), "tanh"))
             for each, now in ((learner, raw), (plain, normalised))
         )
         np.testing.assert_allclose(acted, expected, atol=1e-2)
 
 
-def test_rewards_a_thousand_times_as_large_give_the_same_gears(make) -> None:
-    learner, large, unscaled = make(SCALED), make(SCALED), make(METHOD)
+def test_rewards_a_thousand_times_as_large_give_the_same_gears_and_coefficients_and_the_same_master(make) -> None:
+    learner, large, unscaled = make(RELATIVE, TOLD), make(RELATIVE, TOLD), make(METHOD)
     parallel.go(learner, range(6), raw_chunk)
     parallel.go(large, range(6), partial(raw_chunk, factor=1000.0))
     parallel.go(unscaled, range(6), raw_chunk)
@@ -99,9 +104,42 @@ def test_rewards_a_thousand_times_as_large_give_the_same_gears(make) -> None:
         np.testing.assert_allclose(thousand.reward_scale, 1000 * one.reward_scale, rtol=1e-4)
         np.testing.assert_array_equal(other.reward_scale, 1)
         assert not np.allclose(one.params.critics[0].weight, other.params.critics[0].weight, rtol=2e-3, atol=2e-4)
-    masters = [each.states().learners[-1] for each in (learner, unscaled, large)]
-    assert_close(masters[0], masters[1])  # it is paid the task's own rewards
-    assert not equal(masters[0].params, masters[2].params)
+    one, thousand, other = (each.states().learners[-1] for each in (learner, large, unscaled))
+    jax.tree.map(close, (thousand.params, thousand.target), (one.params, one.target))
+    np.testing.assert_allclose(thousand.reward_scale, 1000 * one.reward_scale, rtol=1e-4)
+    assert not np.allclose(one.params[0].weight, other.params[0].weight, rtol=2e-3, atol=2e-4)
+    # What is deployed, and what a relative coefficient of 1 costs, are in the task's rewards.
+    small, dear = (each.published() for each in (learner, large))
+    np.testing.assert_allclose(dear.cost_units, 1000 * small.cost_units, rtol=1e-4)
+    scale = one.reward_scale[:, None]
+    np.testing.assert_allclose(small.networks[-1][-1].bias, one.params[-1].bias * scale, rtol=1e-5)
+    for part in ("weight", "bias"):
+        small_part, dear_part = (getattr(each.networks[-1][-1], part) for each in (small, dear))
+        np.testing.assert_allclose(dear_part, 1000 * small_part, rtol=1e-2, atol=1e-2 * np.abs(dear_part).max())
+
+
+def test_without_scaled_rewards_the_master_is_paid_the_tasks_own(make) -> None:
+    learner, plain = make(LENIENT), make(METHOD)
+    for each in (learner, plain):
+        parallel.go(each, range(2), parallel.chunk)
+    assert_close(learner.states().learners[-1], plain.states().learners[-1])
+    np.testing.assert_array_equal(learner.states().learners[-1].reward_scale, 1)
+
+
+def test_only_relative_coefficients_follow_the_scale_of_rewards(make) -> None:
+    """Agent 0's are, agent 1's are not; told in rewards beforehand they learn the same."""
+    relative = AGENTS._replace(relative=np.array([True, False]))
+    learner = make(METHOD._replace(relative_costs=True), relative)
+    learner.insert(raw_chunk(0))
+    learner.start(CHUNK)
+    learner.wait()
+    unit = learner.published().cost_units[0]
+    told = make(METHOD, AGENTS._replace(cost_low=AGENTS.cost_low * [unit, 1], cost_high=AGENTS.cost_high * [unit, 1]))
+    told.insert(raw_chunk(0))
+    told.start(CHUNK)
+    told.wait()
+    assert 0 < unit != 1
+    assert_close(learner.states().learners, told.states().learners)
 
 
 def test_twins_are_lenient_until_an_episode_ends_for_real(make) -> None:
@@ -130,13 +168,13 @@ def reference():
     """All of it on one core: what was known in the middle and at the end."""
     learner = ParallelLearner(ALL, AGENTS, CAPACITY, cores=1)
     parallel.go(learner, range(1), raw_chunk)
-    learner.networks()
+    learner.published()
     with compilations() as compiled:
         parallel.go(learner, range(1, 3), raw_chunk)
         middle = learner.states(), learner.time
         metrics = parallel.go(learner, range(3, 6), raw_chunk)
-        networks = learner.networks()
-    yield {"middle": middle, "states": learner.states(), "metrics": metrics, "networks": networks, "compiled": compiled}
+        published = learner.published()
+    yield {"middle": middle, "states": learner.states(), "metrics": metrics, "published": published, "compiled": compiled}
     learner.close()
 
 
@@ -174,7 +212,7 @@ def test_a_restored_learner_goes_on_bit_for_bit(reference, make) -> None:
     metrics = parallel.go(other, range(3, 6), raw_chunk)
     assert_equal(other.states(), reference["states"])
     assert_equal(metrics, reference["metrics"])
-    assert_equal(other.networks(), reference["networks"])
+    assert_equal(other.published(), reference["published"])
 
 
 @pytest.mark.parametrize("cores", [2, 3])
@@ -198,5 +236,5 @@ def test_agents_of_several_environments_meet_what_each_of_them_does(shift: float
     found = algorithm.observe(every, jnp.asarray(rows.reshape(POPULATION, 2 * CHUNK, -1)), agents, method)
     rows[..., COLUMNS.reward] += shift
     for p in range(POPULATION):
-        expected = normalisation.observe(fresh, jnp.asarray(rows[p]), COLUMNS, AGENTS.discount[p])
+        expected = normalisation.observe(fresh, jnp.asarray(rows[p]), COLUMNS, AGENTS.discount[p], AGENTS.master_discount[p])
         assert_close(jax.tree.map(lambda x, p=p: x[p], found), expected)

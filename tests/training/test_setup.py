@@ -36,7 +36,8 @@ def master_shapes(method) -> list[tuple[int, ...]]:
     """Of the network that is deployed."""
     learners = jax.eval_shape(lambda seeds: algorithm.init(seeds, method), np.zeros(1, np.uint32))
     assert len(learners) == method.learners == len(method.gears) + 1
-    return [layer.weight.shape[1:] for layer in method.master.actor(learners[-1])]
+    deployed = jax.eval_shape(jax.vmap(method.master.actor), learners[-1])
+    return [layer.weight.shape[1:] for layer in deployed]
 
 
 def value_bounds(method):
@@ -54,7 +55,8 @@ def test_the_papers_recipe_is_the_papers_scheme() -> None:
     assert master_shapes(method) == [(24, 32), (32, 32), (32, 2)]  # it sees the observation and picks a gear
     assert method.cost.pick == 2 * (24 * 32 + 32 * 32 + 32 * 2)
     np.testing.assert_allclose(parameters.cost_low, [0.01, 0.1, 0])
-    np.testing.assert_array_equal(parameters.cost_ratio, [1, 1, 1])
+    np.testing.assert_array_equal(parameters.cost_high, parameters.cost_low)
+    assert not parameters.relative.any()
     assert behaviour.dial is None
     assert behaviour.periods == (5,)
     for agent, coefficient in enumerate((0.01, 0.1, 0.0)):
@@ -96,7 +98,7 @@ def test_masters_of_dials_are_told_what_their_choices_cost() -> None:
     tariff = tariff_of(config, cost_of(config, SPEC))
     assert tariff is not None
     np.testing.assert_allclose(tariff.low, [0.001, 0.001, 0.1])
-    np.testing.assert_allclose(tariff.ratio, [100, 1, 1])
+    np.testing.assert_allclose(tariff.high, [0.1, 0.001, 0.1])
     whole = np.array([discounted_charge(config, gear, period) for period in (2, 5, 20) for gear in (0, 1)])
     assert whole.argmin() == 4  # the small gear, held for 20 steps
     np.testing.assert_allclose(tariff.each, [whole - whole.min()] * 3, rtol=1e-4, atol=1e-4)
@@ -147,11 +149,43 @@ def test_who_turns_a_dial_and_who_is_forced() -> None:
     assert behaviour.dial.tolist() == [True, False, False, False, False, False, True]
     assert behaviour.forced_gear.tolist() == [-1, 0, 1, -1, -1, -1, -1]
     np.testing.assert_allclose(parameters.cost_low, [0.001, 0, 0, 0.001, 0.1, 0, 0.001])
-    np.testing.assert_allclose(parameters.cost_ratio, [100, 1, 1, 1, 1, 1, 100], rtol=1e-6)
+    np.testing.assert_allclose(parameters.cost_high, [0.1, 0, 0, 0.001, 0.1, 0, 0.1])
+    assert not parameters.relative.any()
     assert parameters.shared.tolist() == [True] * 6 + [False]
     dials = [header_of(config, SPEC, agent, 0).dial for agent in range(7)]
     free, full = Dial(0.0, 0.0), Dial(0.001, 0.1)
     assert dials == [full, free, free, Dial(0.001, 0.001), Dial(0.1, 0.1), free, full]
+
+
+def test_relative_coefficients_are_in_rewards_once_their_units_are_known() -> None:
+    config = resolve(WALKER, variants=("asymmetric", "fixed-cost", "no-cost"))
+    assert method_of(config, SPEC).relative_costs
+    assert method_of(config, SPEC).tracks_statistics
+    parameters = parameters_of(config, SPEC)
+    assert parameters.relative.tolist() == [True, True, False]
+    np.testing.assert_allclose(parameters.cost_low, [-1, 0.1, 0])
+    np.testing.assert_allclose(parameters.cost_high, [10, 0.1, 0])
+    units = np.array([0.5, 0.25, 0.125], np.float32)
+    tariff = tariff_of(config, cost_of(config, SPEC), units)
+    assert tariff is not None
+    np.testing.assert_allclose(tariff.low, [-0.5, 0.025, 0])
+    np.testing.assert_allclose(tariff.high, [5, 0.025, 0])
+    headers = [header_of(config, SPEC, agent, 0, units) for agent in range(3)]
+    assert [header.dial for header in headers] == [Dial(-0.5, 5.0), Dial(0.025, 0.025), Dial(0.0, 0.0)]
+    assert [header.cost_coefficient for header in headers] == pytest.approx([0.05, 0.025, 0])
+    assert [header.cost_unit for header in headers] == [0.5, 0.25, None]
+    assert [header.relative_coefficient for header in headers] == [0.1, 0.1, None]
+    given = resolve(WALKER, cost_coefficients=(0.001, 0.1))
+    assert not method_of(given, SPEC).relative_costs
+    header = header_of(given, SPEC, 0, 0, np.array([0.5], np.float32))
+    assert (header.dial, header.cost_unit) == (Dial(0.001, 0.1), None)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_targets_are_bounded_where_rewards_are_scaled(scaled: bool) -> None:
+    method = method_of(resolve(WALKER, overrides={"scale_rewards": scaled}), SPEC)
+    # Twice the largest return on the scale of the rewards, which is 5.
+    assert {gear.settings.largest_value for gear in method.gears} == {10.0 if scaled else None}
 
 
 def test_goals_in_the_papers_recipe_and_in_ours() -> None:

@@ -144,7 +144,9 @@ def _parse_header(path: Path, text: str) -> PolicyHeader:
         raw["layout"] = tuple((str(key), int(size)) for key, size in raw["layout"])
         for key in ("action_low", "action_high", "gears", "periods"):
             raw[key] = tuple(raw[key])
-        raw = {"known_prices": False, "cost_unit": None} | raw  # which earlier versions did not write
+        if version == 2:
+            raw["known_prices"] = False
+        raw = {"cost_unit": None} | raw  # which earlier files do not have
         if raw["dial"] is not None:
             raw["dial"] = Dial(*raw["dial"])
         header = PolicyHeader(**{field.name: raw[field.name] for field in fields(PolicyHeader)})
