@@ -208,7 +208,7 @@ def test_hindsight_only_where_there_are_goals() -> None:
         config = resolve(WALKER, recipe, overrides={"bound_targets": True})
         method = method_of(config, SPEC)
         assert (method.goals, method.replay.track_episodes, value_bounds(method)) == (None, False, None)
-        assert not method.tracks_statistics
+        assert method.normalise_observations == config.recipe.normalise_observations
         assert behaviour_of(config).random_share == 0
         assert not header_of(config, SPEC, 0, 0).hindsight
     config = resolve(PUSH, overrides={"hindsight_share": 0.0, "bound_targets": True})
