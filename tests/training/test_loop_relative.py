@@ -118,7 +118,9 @@ def run(path, config, stop_at=None):
     directory = RunDirectory(path)
     if not path.exists():
         directory.create(config, {})
-    training = Training(config, envs.make(CARTPOLE, config.environments), lambda count: envs.make(CARTPOLE, count), directory)
+    training = Training(
+        config, envs.make(CARTPOLE, config.environments), lambda count: envs.make(CARTPOLE, count), directory
+    )
     training.run([StopAt(stop_at)] if stop_at else [])
     training.close()
     return directory
