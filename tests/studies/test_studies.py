@@ -150,3 +150,11 @@ def test_tables_show_ours_beside_the_papers() -> None:
 
 def _groups(name: str, setup: Setup):
     return catalogue.find(name).groups(setup, find("reacher-easy"))
+
+
+def test_a_sweep_from_below_0_is_drawn_from_where_a_log_scale_begins(tmp_path) -> None:
+    drawn = pytest.importorskip("lowgear.studies.figure", reason="the extra `report` is not installed").draw
+    rows = [replace(row([1.0, 2.0], f"λ {x:g}"), x=x) for x in (-0.1, 0.0, 0.01, 0.1)]
+    (svg, _) = drawn(rows, "cost coefficient λ, log scale", tmp_path)
+    assert "relative" not in svg.read_text()
+    assert drawn(rows[:2], "cost coefficient λ, log scale", tmp_path) == []

@@ -121,7 +121,7 @@ def test_cost_coefficients_of_a_dial_are_settings_of_the_same_agents(studies, mo
     found = rows(studies, "cost-coefficient")
     assert [row["seeds"] for row in found] == ["2", "2"]
     assert [row["agents"] for row in found] == ["relative λ 0.03", "relative λ 3"]
-    assert "cost coefficient λ" in (studies / "cost-coefficient" / "sweep-reacher-easy.svg").read_text()
+    assert "relative cost coefficient λ" in (studies / "cost-coefficient" / "sweep-reacher-easy.svg").read_text()
     assert len(runs(studies) - before) == 1
 
 
