@@ -119,12 +119,12 @@ def test_wrong_use_is_named(agent):
         agent.predict(np.zeros((3, 1), np.float32), agent.predict(np.zeros((2, 1), np.float32))[1])
     with pytest.raises(LowgearError, match="not learned"):
         lowgear.Agent(Valley(), gears=(2, 4), cost_coefficient=0.1).predict(np.zeros(1))
-    with pytest.raises(LowgearError, match="--gears"):
-        lowgear.Agent(Valley())
+    with pytest.raises(LowgearError, match="--cost-coefficients"):
+        lowgear.Agent(Valley(), recipe="paper")
     with pytest.raises(LowgearError, match="master 'loud'"):
         agent.predict(np.zeros(1, np.float32), master="loud")
-    with pytest.raises(LowgearError, match="from 0 to"):
-        lowgear.Agent(Valley(), gears=(2, 4), cost_coefficient=(0.0, 0.1))
+    with pytest.raises(LowgearError, match=r"-0\.1: write a number of 0 or more"):
+        lowgear.Agent(Valley(), gears=(2, 4), cost_coefficient=(-0.1, 0.0))
     with pytest.raises(LowgearError, match="banana"):
         lowgear.Agent(Valley(), gears=(2, 4), cost_coefficient=0.1, banana=3)
 
@@ -148,6 +148,16 @@ def test_a_dial_agent_learns_and_is_set_afterwards(tmp_path, known):
     path = tmp_path / "set.safetensors"
     dialled.save(path)
     assert lowgear.load(path).cost_coefficient == 0.1
+
+
+def test_an_agent_needs_neither_widths_nor_prices():
+    settings = SMALL | {"periods": (2, 3), "master_units": 4}
+    found = lowgear.Agent(Valley(), **settings).learn(160)
+    header = found.policy.header
+    assert (header.gears, header.relative_coefficient) == ((16, 128), 0.1)
+    assert found.cost_coefficient == pytest.approx(0.1 * header.cost_unit)
+    found.cost_coefficient = -header.cost_unit  # the low end: the large gear earns a bonus
+    assert found.policy.header.relative_coefficient == -1
 
 
 @pytest.fixture

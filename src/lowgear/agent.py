@@ -25,9 +25,10 @@ Callback = Callable[[dict[str, Any]], bool | None]
 class Agent:
     """One master with its gears.
 
-    `env` is a task's name (`walker-stand`, `gym:Pendulum-v1`) or a Gymnasium environment, with `gears` and
-    `cost_coefficient` then given: one price of compute, or the two ends of a dial. Further keywords are settings of the
-    recipe: `Agent(env, batch=128)`.
+    `env` is a task's name (`walker-stand`, `gym:Pendulum-v1`) or a Gymnasium environment. `gears` are widths, cheapest
+    first. `cost_coefficient` is one price of compute in the task's rewards, or the two ends of a dial; without it the
+    modern recipe has a dial measured against the rewards, whose scale is found while training. Further keywords are
+    settings of the recipe: `Agent(env, batch=128)`.
     """
 
     def __init__(

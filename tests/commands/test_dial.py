@@ -163,7 +163,7 @@ def test_a_run_without_a_dial_says_so(tmp_path, options):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["--cost-coefficients", "0,0.1"], "from 0 to 0.1"),
+        (["--cost-coefficients", "-0.1,0"], "-0.1: write a number of 0 or more"),
         (["--period", "5,2"], "period 5,2"),
         (["--period", "0"], "period 0"),
         (["--period", "2,2"], "period 2,2"),

@@ -55,6 +55,7 @@ def test_evaluate_keeps_the_json_contract(run):
         assert {
             "agent",
             "cost_coefficient",
+            "relative_coefficient",
             "return_mean",
             "return_std",
             "period_mean",
@@ -86,7 +87,7 @@ def test_the_same_seed_gives_the_same_scores_and_best_policies_can_be_asked_for(
         (["train", "walker-stand", "--seeds", "a"], "'a'"),
         (["train", "walker-stand", "--gears", "64"], "two widths"),
         (["train", "walker-stand", "--recipe", "old"], "old"),
-        (["train", "gym:Pendulum-v1"], "--gears"),
+        (["train", "gym:Pendulum-v1", "--recipe", "paper"], "give --cost-coefficients"),
         (["train", "gym:Nothing-v0", "--gears", "2,4", "--cost-coefficients", "0"], "Nothing-v0"),
         (["train", "walker-stand", "--set", "bach=64"], "did you mean batch"),
         (["train", "walker-stand", "--set", "batch=many"], "batch = many"),

@@ -209,6 +209,11 @@ def test_a_config_of_an_earlier_version_is_read():
         ({"steps": 0}, "--steps 0"),
         ({"cost_coefficients": (-0.5,)}, "-0.5"),
         ({"cost_coefficients": (float("nan"),)}, "nan"),
+        ({"cost_coefficients": (0.1, float("nan"))}, "nan"),
+        ({"cost_coefficients": (-0.5, 0.0)}, "-0.5.*begin below 0, and ends above"),
+        ({"cost_coefficients": (float("-inf"), 0.1)}, "-inf"),
+        ({"cost_coefficients": (-0.5, 0.1), "variants": ("fixed-cost",)}, "-0.5"),
+        ({"cost_coefficients": (-0.5, 0.1), "recipe": "paper"}, "-0.5"),
         ({"variants": ("medium",)}, "medium"),
         ({"variants": ("two-large",)}, "--gears 64,64"),
         ({"seeds": (-1,)}, "-1"),
@@ -244,8 +249,9 @@ def test_bad_values_are_named(options, named):
     assert "\n" not in str(caught.value)
 
 
-def test_a_dial_may_begin_at_0():
+def test_a_dial_may_begin_at_0_or_below():
     assert settings(resolve(WALKER, cost_coefficients=(0.0, 0.1))) == [(0.01, Dial(0.0, 0.1))]
+    assert settings(resolve(WALKER, cost_coefficients=(0.1, -0.02))) == [(0.01, Dial(-0.02, 0.1))]
 
 
 def test_no_critic_is_narrower_than_the_widest_gear():

@@ -112,9 +112,24 @@ def test_noise_moves_the_answer_by_little_and_the_limit_holds(seed):
 
 
 def test_before_a_cliff_the_search_goes_on_between_settings():
-    cliff = DIAL.position(DIAL.settings(257)[101])  # between two of the settings, five eighths after the first
+    cliff = DIAL.position(DIAL.settings(257)[101]) - 1e-9  # between two of the settings, five eighths after the first
     found = run(Demand(keep_return=0.95), lambda position: 1000.0 if position < cliff else 500.0, cheaper)
     assert found.cost_coefficient == pytest.approx(DIAL.settings(257)[100])
+
+
+def test_below_0_it_goes_on_between_settings_too():
+    dial = Dial(-1.0, 10.0)
+    cliff = dial.position(dial.settings(257)[21]) - 1e-9  # both settings around it are below 0
+    policy = random_policy(replace(HEADER, dial=dial, cost_coefficient=0.1))
+    search = Search(policy, Demand(keep_return=0.95), 64)
+    while wanted := search.next_batches():
+        for place, _ in wanted:
+            position = dial.position(search.settings[place])
+            score = 1000.0 if position < cliff else 500.0
+            search.add(place, np.full(BATCH, score), np.full(BATCH, cheaper(position)))
+    found = search.result()
+    assert found.cost_coefficient == pytest.approx(dial.settings(257)[20])
+    assert found.cost_coefficient < 0
 
 
 def test_a_close_call_is_said_to_be_one():
@@ -132,7 +147,7 @@ def test_a_setting_that_fails_now_and_then_is_found_out():
         for place, batch in wanted:
             position = DIAL.position(search.settings[place])
             scores = np.full(BATCH, 1000.0 - position)
-            if position >= 0 and batch % 3 == 2:
+            if position > -1e-9 and batch % 3 == 2:
                 scores[3] = 0.0
             search.add(place, scores, np.full(BATCH, cheaper(position)))
             played += BATCH

@@ -32,7 +32,9 @@ def test_acts_as_the_network(kind, weights, tmp_path, gcc):
     assert (library.function("set_cost_coefficient") is None) == (kind in fixed)
 
 
-@pytest.mark.parametrize("kind", ["dial", "learned prices", "no dial, one period", "large-only", "relu"])
+@pytest.mark.parametrize(
+    "kind", ["dial", "dial from below 0", "learned prices", "no dial, one period", "large-only", "relu"]
+)
 def test_compiles_clean_everywhere(kind, tmp_path, each_compiler):
     write_c(policy_of(KINDS[kind]), tmp_path)
     write_c(policy_of(KINDS[kind]), tmp_path, "int8", "narrow")
@@ -90,6 +92,29 @@ def test_the_dial_turns_within_its_ends(tmp_path, gcc):
         before = state.position, state.cost_coefficient
         assert set_cost_coefficient(library, state, wrong) == -1
         assert (state.position, state.cost_coefficient) == before
+
+
+def test_a_dial_from_below_0_turns_within_its_ends(tmp_path, gcc):
+    policy = policy_of(KINDS["dial from below 0"])
+    dial = policy.header.dial
+    library = compile_c(policy, tmp_path, gcc)
+    state = library.init()
+    assert state.position == pytest.approx(dial.position(-0.001), abs=2e-6)
+    for coefficient in (*np.linspace(-0.01, 0.1, 50), 0.0, 1e-5, -1e-5, dial.low * (1 + 5e-7), dial.high * (1 + 5e-7)):
+        assert set_cost_coefficient(library, state, float(coefficient)) == 0
+        assert state.position == pytest.approx(dial.position(float(coefficient)), abs=2e-6)
+        assert abs(state.position) <= 1
+        assert state.cost_coefficient == pytest.approx(coefficient, rel=1e-6)
+    for wrong in (-0.011, 0.11, -1.0, float("nan"), float("inf"), float("-inf")):
+        before = state.position, state.cost_coefficient
+        assert set_cost_coefficient(library, state, wrong) == -1
+        assert (state.position, state.cost_coefficient) == before
+    for coefficient in (-0.01, 0.0, 0.002, 0.1):
+        (episode,) = episodes_of(policy.at(coefficient), 1)
+        state = library.init()
+        assert set_cost_coefficient(library, state, coefficient) == 0
+        gears = [library.step(state, observation)[0] for observation in episode.observation]
+        np.testing.assert_array_equal(gears, episode.gear)
 
 
 @pytest.mark.parametrize("kind", ["wide", "learned prices, three gears, wide, relu"])

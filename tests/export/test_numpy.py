@@ -58,7 +58,9 @@ def test_importing_the_policy_room_pulls_in_nothing_else():
     assert not {"jax", "envpool", "gymnasium", "rich", "click"} & set(done.stdout.split())
 
 
-@pytest.mark.parametrize("kind", ["dial", "learned prices", "no dial, one period", "small-only", "other bounds"])
+@pytest.mark.parametrize(
+    "kind", ["dial", "dial from below 0", "learned prices", "no dial, one period", "small-only", "other bounds"]
+)
 def test_it_acts_as_the_network_where_lowgear_is_not_installed(kind, tmp_path, numpy_only):
     policy = policy_of(KINDS[kind])
     made = export_numpy(ExportRequest(source_of(policy, tmp_path), "robot", episodes=1))

@@ -32,6 +32,15 @@ def test_the_controller_runs_alone_with_its_state_in_and_out():
         np.testing.assert_allclose(action[0], episode.action[t], atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["dial from below 0", "learned prices, dial from 0"])
+def test_all_along_a_dial_it_picks_as_the_network(kind):
+    policy = policy_of(KINDS[kind])
+    files = onnx_files(policy)
+    for coefficient in policy.header.dial.settings(5):
+        turned = policy.at(coefficient)
+        require_equal(compare(onnx_controller(turned, files), episodes_of(turned, 1)), "onnx")
+
+
 def test_files_say_their_opset_and_only_the_chosen_gear_is_inside_a_branch(tmp_path):
     policy = policy_of(KINDS["dial"])
     made = export_onnx(ExportRequest(source_of(policy, tmp_path), "robot", episodes=1))

@@ -94,6 +94,13 @@ def test_settings_are_even_steps_with_both_ends(ends: Dial, count: int) -> None:
     assert [ends.position(value) for value in found] == pytest.approx(np.linspace(-1, 1, count).tolist(), abs=1e-9)
 
 
+@pytest.mark.parametrize("ends", [DIAL, SIGNED, Dial(0.0, 2.0)])
+def test_between_two_settings_is_midway_along_the_dial(ends: Dial) -> None:
+    found = ends.settings(9)
+    assert [ends.between(one, other) for one, other in itertools.pairwise(found[::2])] == pytest.approx(found[1::2])
+    assert ends.between(ends.high, ends.low) == pytest.approx(ends.middle)
+
+
 def test_a_single_setting_is_the_middle() -> None:
     assert DIAL.settings(1) == [DIAL.middle]
 

@@ -34,6 +34,17 @@ def test_curves_are_the_middle_of_the_seeds(path: Path) -> None:
     assert (first.interval[0][0], first.interval[1][0]) == (20.0, 21.0)
 
 
+def test_seeds_of_a_relative_dial_share_a_curve_and_other_prices_have_their_own(tmp_path: Path) -> None:
+    variants = ("asymmetric", "fixed-cost")
+    relative, _ = curve(make_run(tmp_path / "relative", variants=variants, relative=True))
+    assert [(each.label, each.y[0]) for each in relative.charts[0].series] == [
+        ("asymmetric", 20.5),
+        ("fixed-cost", 22.5),
+    ]
+    given, _ = curve(make_run(tmp_path / "given", variants=variants, seeds=(0,)))
+    assert [each.y[0] for each in given.charts[0].series] == [20.0, 21.0, 22.0]
+
+
 def test_curves_fall_back_to_training_episodes(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", variants=("asymmetric",), seeds=(0,))
     lines = [

@@ -49,6 +49,18 @@ def test_a_setting_that_was_asked_for_comes_first(run: RunData) -> None:
         select(run, 7.0)
 
 
+def test_a_relative_dial_is_shown_at_the_agents_own_prices(tmp_path: Path) -> None:
+    relative = read_run(evaluate(make_run(tmp_path / "run", relative=True)))
+    selected = [one for one in select(relative) if one.main]
+    assert [one.agent for one in selected] == [1, 1]
+    # Its unit is 0.003; 87.5 is enough of 90.5, so the dear end would be deployed.
+    assert [(one.coefficient, one.first) for one in selected] == [
+        (pytest.approx(-0.003), False),
+        (pytest.approx(0.03), True),
+    ]
+    assert [one.policy.header.relative_coefficient for one in selected] == [-1, 10]
+
+
 def test_without_an_evaluation_the_last_scores_while_training_count(tmp_path: Path) -> None:
     selected = select(read_run(make_run(tmp_path / "run")))
     assert [one.agent for one in selected] == [1, 1, 1, 3, 5]

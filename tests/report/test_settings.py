@@ -8,7 +8,7 @@ import pytest
 from lowgear.report.settings import Evaluation, agent_lines, aggregate, best, cheapest, named, wilson
 from tests.fixtures import reports
 from tests.fixtures.reports import BASELINES, TWO_DIALS, dial, report
-from tests.fixtures.runs import row, rows
+from tests.fixtures.runs import relative_rows, row, rows
 
 
 def evaluated(agents: list[dict[str, Any]]) -> Evaluation:
@@ -38,6 +38,27 @@ def test_means_and_spreads_over_seeds() -> None:
     assert [agent.agent for agent in found[0].agents] == [0, 1]
     assert found[1].large_share == pytest.approx(0.1)
     assert (found[0].period, found[2].period) == (8.0, None)
+
+
+def test_seeds_are_together_by_relative_coefficient_where_they_have_one() -> None:
+    found = evaluated(relative_rows(-1.0, 10.0)).settings
+    # Units of 0.002 and 0.003: each seed has a price of its own, and the mean of them stands for the setting.
+    assert [(s.variant, s.coefficient, s.relative, s.score.mean, s.score.seeds) for s in found] == [
+        ("asymmetric", pytest.approx(-0.0025), -1.0, 90.5, 2),
+        ("asymmetric", pytest.approx(0.025), 10.0, 87.5, 2),
+        ("small-only", 0.0, None, 40.5, 2),
+        ("large-only", 0.0, None, 94.5, 2),
+    ]
+    dear = found[1]
+    assert dear.price == "λ 0.025 (relative 10)"
+    assert (dear.is_of(0, 0.02), dear.is_of(1, 0.03)) == (True, True)
+    assert not any(dear.is_of(agent, price) for agent, price in ((0, 0.03), (0, 0.025), (1, 0.02), (2, 0.02)))
+    assert evaluated(rows(0.001, 0.1)).settings[1].price == "λ 0.1"
+
+
+def test_evaluations_from_before_relative_coefficients_are_read() -> None:
+    before = [{key: value for key, value in each.items() if key != "relative_coefficient"} for each in rows(0.001, 0.1)]
+    assert evaluated(before) == evaluated(rows(0.001, 0.1))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

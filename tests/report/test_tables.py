@@ -31,6 +31,17 @@ def test_the_table_has_ours_beside_the_papers(path: Path) -> None:
     assert table[0]["paper_score"] == "35.5"
 
 
+def test_relative_coefficients_stand_beside_those_in_rewards(tmp_path: Path) -> None:
+    run = read_run(evaluate(make_run(tmp_path / "run", relative=True)))
+    table = list(csv.DictReader(io.StringIO(tables.settings_csv([run]))))
+    assert [line["relative_coefficient"] for line in table] == ["-1.0", "10.0", "", ""]
+    assert [float(line["cost_coefficient"]) for line in table] == pytest.approx([-0.0025, 0.025, 0, 0])
+    assert "| 0.025 (relative 10) |" in tables.markdown(run)
+    found = tables.tiles(run)
+    assert found is not None
+    assert found["lead"].startswith("Asymmetric agents at λ 0.025 (relative 10) (cheapest")
+
+
 def test_the_papers_ablations_stand_beside_ours(path: Path) -> None:
     assert published_figures(read_run(path).task, "no-cost").score == (66.3, 40.6)
     assert published_figures(read_run(path).task, "fixed-cost").score is None

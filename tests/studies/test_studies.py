@@ -1,13 +1,17 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from lowgear.config.paper import Figures, tables
 from lowgear.config.tasks import find, published_tasks
 from lowgear.policy import cost
-from lowgear.studies import catalogue, sizes, table
+from lowgear.policy.dial import Dial
+from lowgear.studies import catalogue, sizes, sweeps, table
 from lowgear.studies.rows import SeedResult, aggregate
-from lowgear.studies.run_store import RunStore
+from lowgear.studies.run_store import Member, RunStore
 from lowgear.studies.setup import Setup
+from tests.fixtures.policies import HEADER, policy_of
 from tests.fixtures.studies import row
 
 SETUP = Setup(seeds=(0,), recipe="paper", episodes=2, steps=1152, gears=(2, 4))
@@ -53,6 +57,32 @@ def test_every_study_has_groups_on_every_task_it_names() -> None:
             groups = study.groups(setup, find(task))
             assert len({group.label for group in groups}) == len(groups) > 1, name
             assert all(len(group.config.agents) == 2 for group in groups)
+
+
+def test_the_sweep_of_a_dial_is_relative_unless_coefficients_are_given() -> None:
+    reacher = find("reacher-easy")
+    groups = sweeps.cost_coefficient(Setup(seeds=(0,), recipe="modern", episodes=5, steps=1000), reacher)
+    assert [(group.label, group.setting) for group in groups] == [(f"relative λ {x:g}", x) for x in sweeps.RELATIVE]
+    assert all(group.config.agents[0].relative for group in groups)
+    setup = Setup(seeds=(0,), recipe="modern", episodes=5, steps=1000, cost_coefficients=(0.001, 0.1))
+    given = sweeps.cost_coefficient(setup, reacher)
+    assert [group.setting for group in given] == Dial(0.001, 0.1).settings(len(sweeps.COEFFICIENTS))
+    assert {group.label.split()[0] for group in given} == {"λ"}
+    assert not given[0].config.agents[0].relative
+
+
+def test_a_relative_setting_is_each_agents_own_in_rewards(tmp_path) -> None:
+    setup = Setup(seeds=(0,), recipe="modern", episodes=5, steps=1000)
+    (group, *_) = sweeps.cost_coefficient(setup, find("reacher-easy"))
+    (run,) = RunStore(tmp_path).plan([group])
+    run.directory.path.mkdir(parents=True)
+    run.directory.policy(0).parent.mkdir()
+    header = replace(HEADER, dial=Dial(-0.5, 5.0), cost_coefficient=0.05, cost_unit=0.5)
+    policy_of(header).save(run.directory.policy(0))
+    found = Member(run, 0, 0.3).load().header
+    assert (found.cost_coefficient, found.relative_coefficient) == (pytest.approx(0.15), 0.3)
+    policy_of(HEADER).save(run.directory.policy(0))
+    assert Member(run, 0, 0.02).load().header.cost_coefficient == 0.02
 
 
 def test_a_plan_holds_each_agent_once_in_as_few_programs_as_can_be(tmp_path) -> None:
@@ -120,3 +150,11 @@ def test_tables_show_ours_beside_the_papers() -> None:
 
 def _groups(name: str, setup: Setup):
     return catalogue.find(name).groups(setup, find("reacher-easy"))
+
+
+def test_a_sweep_from_below_0_is_drawn_from_where_a_log_scale_begins(tmp_path) -> None:
+    drawn = pytest.importorskip("lowgear.studies.figure", reason="the extra `report` is not installed").draw
+    rows = [replace(row([1.0, 2.0], f"λ {x:g}"), x=x) for x in (-0.1, 0.0, 0.01, 0.1)]
+    (svg, _) = drawn(rows, "cost coefficient λ, log scale", tmp_path)
+    assert "relative" not in svg.read_text()
+    assert drawn(rows[:2], "cost coefficient λ, log scale", tmp_path) == []

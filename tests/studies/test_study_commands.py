@@ -113,15 +113,15 @@ def test_cost_coefficients_without_a_dial_are_agents_of_one_population(studies, 
 
 
 def test_cost_coefficients_of_a_dial_are_settings_of_the_same_agents(studies, monkeypatch) -> None:
-    monkeypatch.setattr(sweeps, "COEFFICIENTS", (0.1, 10.0))
+    """Relative ones, so that they are the same for seeds whose rewards were of another scale."""
+    monkeypatch.setattr(sweeps, "RELATIVE", (0.03, 3.0))
     options = ["--recipe", "modern", "--steps", "128", "--gears", "2,4", "--episodes", "2", "--seeds", "0-1"]
     before = runs(studies)
     study(studies, "cost-coefficient", "reacher-easy", options=options)
     found = rows(studies, "cost-coefficient")
     assert [row["seeds"] for row in found] == ["2", "2"]
-    assert found[0]["agents"] == f"λ {0.002 / 30:.3g}"
-    assert found[1]["agents"] == "λ 0.02"
-    assert "cost coefficient λ" in (studies / "cost-coefficient" / "sweep-reacher-easy.svg").read_text()
+    assert [row["agents"] for row in found] == ["relative λ 0.03", "relative λ 3"]
+    assert "relative cost coefficient λ" in (studies / "cost-coefficient" / "sweep-reacher-easy.svg").read_text()
     assert len(runs(studies) - before) == 1
 
 
@@ -219,7 +219,7 @@ def test_a_killed_study_goes_on(tmp_path) -> None:
         (["perfomance"], "unknown study 'perfomance': choose from performance"),
         (["performance", "reacher-eazy"], "did you mean reacher-easy"),
         (["performance", "reacher-easy", "--episodes", "0"], "--episodes 0: write 1 or more"),
-        (["performance", "gym:Pendulum-v1", "--dry-run"], "has no preset widths: give --gears"),
+        (["performance", "gym:Pendulum-v1", "--recipe", "paper", "--dry-run"], "needs: give --cost-coefficients"),
         (["performance", "reacher-easy", "--recipe", "old"], "unknown recipe 'old'"),
     ],
 )

@@ -20,7 +20,7 @@ from lowgear.policy.cost import CostModel
 from lowgear.policy.file import load
 from lowgear.training import algorithm
 from lowgear.training.loop import Training
-from lowgear.training.setup import parameters_of
+from lowgear.training.setup import parameters_of, tariff_of
 from tests.fixtures.probes import Counting
 
 PERIODS, DISCOUNT, COEFFICIENT = (2, 5), 0.9, 0.01

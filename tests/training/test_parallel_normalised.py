@@ -33,8 +33,7 @@ ALL = METHOD._replace(
 # Prices follow the scale of rewards, so that nothing is left of their unit.
 RELATIVE = SCALED._replace(relative_costs=True)
 TOLD = AGENTS._replace(relative=np.array([True, True]))
-# Of agents that met nothing: a step of the dearest gear, which costs 3, for a tenth of 1, the scale of no rewards.
-UNMET = np.full(POPULATION, (1 - np.float32(0.9)) / 3, np.float32)
+MIXED = AGENTS._replace(relative=np.array([True, False]))
 MEAN, STD = np.array([1.3, -4.0], np.float32), np.array([0.02, 30.0], np.float32)
 
 
@@ -72,9 +71,8 @@ def make():
 
 def test_learners_learn_as_from_observations_that_were_normalised_before(make) -> None:
     learner, plain = make(NORMALISED), make(METHOD)
-    assert_equal(
-        learner.published(), plain.published()._replace(cost_units=UNMET)
-    )  # before anything is met, observations are as they are
+    # Before anything is met, observations are as they are.
+    assert_equal(learner.published().networks, plain.published().networks)
     seen = np.concatenate([raw_chunk(number)[..., COLUMNS.observation] for number in range(4)], axis=1)
     by = Normaliser(seen.mean(axis=1), np.maximum(seen.std(axis=1), LEAST_STD))
     for number in range(4):
@@ -132,13 +130,13 @@ def test_without_scaled_rewards_the_master_is_paid_the_tasks_own(make) -> None:
 
 def test_only_relative_coefficients_follow_the_scale_of_rewards(make) -> None:
     """Agent 0's are, agent 1's are not; told in rewards beforehand they learn the same."""
-    relative = AGENTS._replace(relative=np.array([True, False]))
-    learner = make(METHOD._replace(relative_costs=True), relative)
+    learner = make(METHOD._replace(relative_costs=True), MIXED)
     learner.insert(raw_chunk(0))
     learner.start(CHUNK)
     learner.wait()
     unit = learner.published().cost_units[0]
-    told = make(METHOD, AGENTS._replace(cost_low=AGENTS.cost_low * [unit, 1], cost_high=AGENTS.cost_high * [unit, 1]))
+    units = np.array([unit, 1], np.float32)
+    told = make(METHOD, AGENTS._replace(cost_low=AGENTS.cost_low * units, cost_high=AGENTS.cost_high * units))
     told.insert(raw_chunk(0))
     told.start(CHUNK)
     told.wait()
@@ -170,7 +168,7 @@ def test_twins_are_lenient_until_an_episode_ends_for_real(make) -> None:
 @pytest.fixture(scope="module")
 def reference():
     """All of it on one core: what was known in the middle and at the end."""
-    learner = ParallelLearner(ALL, AGENTS, CAPACITY, cores=1)
+    learner = ParallelLearner(ALL, MIXED, CAPACITY, cores=1)
     parallel.go(learner, range(1), raw_chunk)
     learner.published()
     with compilations() as compiled:
@@ -214,7 +212,7 @@ def test_statistics_are_those_of_all_chunks(reference) -> None:
 
 def test_a_restored_learner_goes_on_bit_for_bit(reference, make) -> None:
     states, time = reference["middle"]
-    other = make(ALL)
+    other = make(ALL, MIXED)
     other.restore(states, time)
     for number in range(3):
         other.insert(raw_chunk(number), known=True)  # these rows are in the restored statistics
@@ -227,7 +225,7 @@ def test_a_restored_learner_goes_on_bit_for_bit(reference, make) -> None:
 
 @pytest.mark.parametrize("cores", [2, 3])
 def test_the_cut_over_cores_changes_nothing(reference, make, cores: int) -> None:
-    learner = make(ALL, cores=cores)
+    learner = make(ALL, MIXED, cores)
     assert len(learner.jobs) >= cores
     metrics = parallel.go(learner, range(6), raw_chunk)
     assert_close(learner.states(), reference["states"])

@@ -208,7 +208,7 @@ def test_hindsight_only_where_there_are_goals() -> None:
         config = resolve(WALKER, recipe, overrides={"bound_targets": True})
         method = method_of(config, SPEC)
         assert (method.goals, method.replay.track_episodes, value_bounds(method)) == (None, False, None)
-        assert not method.tracks_statistics
+        assert method.normalise_observations == config.recipe.normalise_observations
         assert behaviour_of(config).random_share == 0
         assert not header_of(config, SPEC, 0, 0).hindsight
     config = resolve(PUSH, overrides={"hindsight_share": 0.0, "bound_targets": True})
@@ -254,7 +254,9 @@ def test_statistics_are_tracked_where_anything_goes_by_them(name: str) -> None:
     method = method_of(resolve(WALKER, overrides=off | {name: True}), SPEC)
     assert [getattr(method, each) for each in names] == [each == name for each in names]
     assert method.tracks_statistics
-    assert not method_of(resolve(WALKER, overrides=off), SPEC).tracks_statistics
+    given = resolve(WALKER, overrides=off, cost_coefficients=(0.001, 0.1))
+    assert not method_of(given, SPEC).tracks_statistics
+    assert method_of(resolve(WALKER, overrides=off), SPEC).tracks_statistics  # a relative dial does
 
 
 def test_goals_that_nobody_can_judge_are_an_error_with_a_remedy() -> None:

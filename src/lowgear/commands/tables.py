@@ -106,6 +106,12 @@ def _relative(row: Row) -> str:
     return "" if row["relative_coefficient"] is None else f"{row['relative_coefficient']:.3g}"
 
 
+def _without_relative(columns: list[Column], rows: Sequence[Row]) -> list[Column]:
+    """The columns less that one, where no coefficient was measured against rewards."""
+    known = any(row["relative_coefficient"] is not None for row in rows)
+    return [column for column in columns if known or column[0] != "relative"]
+
+
 def _pair(mean_std: Sequence[float]) -> str:
     return f"{mean_std[0]:g} ± {mean_std[1]:g}"
 
@@ -162,8 +168,7 @@ def print_evaluation(rows: Sequence[Row]) -> None:
         ("FLOPs", lambda row: f"{row['flops_per_step']:.0f}"),
         ("saved", lambda row: f"{row['flops_reduction']:.1%}"),
     ]
-    if all(row["relative_coefficient"] is None for row in rows):
-        columns = [column for column in columns if column[0] != "relative"]
+    columns = _without_relative(columns, rows)
     if any(row["success_rate"] is not None for row in rows):
         columns.append(("success", lambda row: f"{row['success_rate']:.1%}"))
     Console().print(_table(columns, rows, left=("", "variant")))
@@ -178,6 +183,7 @@ def print_tuning(rows: Sequence[Row]) -> None:
         ("", lambda row: str(row["agent"])),
         ("seed", lambda row: str(row["seed"])),
         ("λ", lambda row: f"{row['cost_coefficient']:.3g}" if row["meets"] else "none"),
+        ("relative", lambda row: _relative(row) if row["meets"] else ""),
         ("score", lambda row: f"{row['score_mean']:.4g}"),
         ("± 95%", lambda row: f"{row['score_ci95']:.2g}"),
         ("of best", lambda row: f"{row['score_mean'] / row['best_score']:.1%}" if row["best_score"] > 0 else ""),
@@ -186,4 +192,4 @@ def print_tuning(rows: Sequence[Row]) -> None:
         ("episodes", lambda row: str(row["episodes_in_all"])),
         ("", lambda row: "nearest" if not row["meets"] else "" if row["certain"] else "close"),
     ]
-    Console().print(_table(columns, rows, left=("",)))
+    Console().print(_table(_without_relative(columns, rows), rows, left=("",)))

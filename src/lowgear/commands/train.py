@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 @list_option(
     "--cost-coefficients",
     lists.numbers,
-    "Prices of compute, 0.001,0.1: the ends of the dial, or one agent for each where there is no dial (the "
-    "paper's recipe, and the variant fixed-cost).  [default: from the paper's for the task]",
+    "Prices of compute in the task's rewards, 0.001,0.1: the ends of the dial, or one agent for each where there is no "
+    "dial (the paper's recipe, and the variant fixed-cost).  [default: a dial measured against the scale of the "
+    "rewards, which is found while training; with --recipe paper, the paper's for the task]",
 )
 @list_option("--discounts", lists.numbers, "Discounts of the gears: 0.99,0.999.  [default: the recipe's]")
 @list_option("--learning-rates", lists.numbers, "Of the gears: 3e-4,1e-3.  [default: the recipe's]")
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     help="Whether a dial's master is told what its choices cost and learns what they earn alone (a higher coefficient "
     "then never picks a dearer choice in the same state), or learns both.  [default: known, with --recipe modern]",
 )
-@click.option("--critic-units", type=int, help="Hidden width of every gear's critics.  [default: the recipe's]")
+@click.option("--critic-units", type=int, help="Least hidden width of the critics.  [default: the recipe's]")
 @click.option("--environments", type=int, help="Of each agent: more keep more cores busy.  [default: the recipe's, 1]")
 @click.option(
     "--set",
@@ -78,7 +79,7 @@ def train(task: str | None, resume: Path | None, **options: Any) -> None:
     \b
       lowgear train cartpole-swingup --steps 100000 --seeds 0-2
       lowgear train walker-stand --variants asymmetric,small-only,large-only --seeds 0-4
-      lowgear train gym:Pendulum-v1 --gears 8,64 --cost-coefficients 0.001 --steps 50000
+      lowgear train gym:Pendulum-v1 --steps 50000
       lowgear train --resume runs/walker-stand-modern-20261115-081500
     """
     from lowgear.config.run_directory import RunDirectory

@@ -80,7 +80,13 @@ def tune(directory: Path, agents: tuple[int, ...] | None, best: bool, as_json: b
         **{name: options[name] for name in DEMANDS},
         "reference": None if options["reference"] is None else str(options["reference"]),
         "agents": [
-            {"agent": agent, "variant": policy.header.variant, "seed": policy.header.seed} | asdict(found[agent])
+            {
+                "agent": agent,
+                "variant": policy.header.variant,
+                "seed": policy.header.seed,
+                "relative_coefficient": policy.at(found[agent].cost_coefficient).header.relative_coefficient,
+            }
+            | asdict(found[agent])
             for agent, policy in policies.items()
         ],
     }

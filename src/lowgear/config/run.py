@@ -169,9 +169,13 @@ def _agents(
     for seed in seeds:
         if not 0 <= seed <= MAX_SEED:
             raise LowgearError(f"seed {seed} is outside 0 to {MAX_SEED}")
-    for value in coefficients[0] or ():
-        if not 0 <= value < float("inf"):
-            raise LowgearError(f"cost coefficient {value}: write a number of 0 or more")
+    given = coefficients[0] or ()
+    below_0 = recipe.dial and "fixed-cost" not in variants and max(given, default=0.0) > 0
+    for value in given:
+        if not math.isfinite(value) or (value < 0 and not below_0):
+            raise LowgearError(
+                f"cost coefficient {value}: write a number of 0 or more; a dial alone may begin below 0, and ends above"
+            )
     for value in discounts or (recipe.discount,):
         if not 0 <= value < 1:
             raise LowgearError(f"discount {value}: write a number from 0 to less than 1")

@@ -10,7 +10,6 @@ the same states, so that margins against the agent's own best are paired differe
 than two means.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -72,7 +71,7 @@ class Search:
         dial = policy.header.dial
         assert dial is not None
         assert policy.turns, "an agent of one coefficient has nothing to tune"
-        settings = dial.settings(SETTINGS)
+        self._dial, settings = dial, dial.settings(SETTINGS)
         # From settings that are sure to meet the demand, if any does, to settings that are not.
         self.settings = settings[::-1] if demand.caps else settings
         self._along = [float(place) for place in range(SETTINGS)]  # where each stands; those added later lie between
@@ -142,7 +141,7 @@ class Search:
 
     def _between(self, kept: int, lost: int) -> int:
         """A new setting, midway between two."""
-        self.settings.append(math.sqrt(self.settings[kept] * self.settings[lost]))
+        self.settings.append(self._dial.between(self.settings[kept], self.settings[lost]))
         self._along.append((self._along[kept] + self._along[lost]) / 2)
         return len(self.settings) - 1
 

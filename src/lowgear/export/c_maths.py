@@ -60,18 +60,19 @@ def asinh_source(name: str) -> str:
 static float {name}_asinh(float x)
 {{
     const float size = x < 0.0f ? -x : x;
-    float root = size + 1.0f, sum = 0.0f, t, tt;
-    int i;
+    float root = size + 1.0f, sum, t, tt;
+    int i, halvings = 0;
     for (i = 0; i < 4; ++i)
         root = 0.5f * (root + (size * size + 1.0f) / root);
     root += size;
     while (root > 1.5f) {{
         root *= 0.5f;
-        sum += 0.69314718f;
+        ++halvings;
     }}
     t = (root - 1.0f) / (root + 1.0f);
     tt = t * t;
-    sum += 2.0f * t * (1.0f + tt * (0.33333333f + tt * (0.2f + tt * (0.14285714f + tt * 0.11111111f))));
+    sum = 2.0f * t * (1.0f + tt * (0.33333333f + tt * (0.2f + tt * (0.14285714f + tt * 0.11111111f))));
+    sum += 0.69314718f * (float)halvings;
     return x < 0.0f ? -sum : sum;
 }}
 #endif

@@ -65,6 +65,10 @@ class Dial(NamedTuple):
         inner = [float(price(2 * i / (count - 1) - 1, self.low, self.high)) for i in range(1, count - 1)]
         return [self.low, *inner, self.high]
 
+    def between(self, one: float, other: float) -> float:
+        """The coefficient midway between two, along the dial."""
+        return float(price((self.position(one) + self.position(other)) / 2, self.low, self.high))
+
     def times(self, unit: float) -> "Dial":
         """The same dial in another unit."""
         return Dial(self.low * unit, self.high * unit)

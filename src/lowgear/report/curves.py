@@ -54,7 +54,8 @@ def _group(lines: Sequence[MetricsLine], key: str) -> dict[tuple[str, float], Sc
     """Finite scores by variant and coefficient."""
     groups: defaultdict[tuple[str, float], Scores] = defaultdict(lambda: defaultdict(dict))
     for line in lines:
-        value, coefficient = line.get(key), line.get("relative_coefficient", line.get("cost_coefficient"))
+        value, relative = line.get(key), line.get("relative_coefficient")
+        coefficient = line.get("cost_coefficient") if relative is None else relative
         if isinstance(value, int | float) and math.isfinite(value):
             known = float(coefficient) if isinstance(coefficient, int | float) else 0.0
             groups[line["variant"], known][line["steps"]][line["agent"]] = float(value)

@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
 
+from lowgear.policy.dial import Dial
 from lowgear.policy.file import Policy
 from lowgear.report.runs import RunData
 from lowgear.report.settings import cheapest, score_of
@@ -46,8 +47,9 @@ def select(run: RunData, setting: float | None = None, settings_at_most: int = S
     main = _main_agent(run, scores)
     policy = run.policies[main]
     wanted = setting if setting is not None else _wanted(run, main, policy)
-    chosen = _thinned(_settings(run, main, setting), settings_at_most, wanted)
-    nearest = _nearest(chosen, wanted)
+    dial = policy.header.dial
+    chosen = _thinned(_settings(run, main, setting), settings_at_most, wanted, dial)
+    nearest = _nearest(chosen, wanted, dial)
     found = [Selected(main, policy.at(value) if policy.turns else policy, True, value == nearest) for value in chosen]
     for variant in ("small-only", "large-only"):
         agents = [agent for agent, other in run.policies.items() if other.header.variant == variant]
@@ -97,19 +99,24 @@ def _settings(run: RunData, agent: int, setting: float | None) -> list[float]:
     return found
 
 
-def _thinned(settings: list[float], at_most: int, wanted: float) -> list[float]:
+def _thinned(settings: list[float], at_most: int, wanted: float, dial: Dial | None) -> list[float]:
     """So many of them, spread evenly, the one nearest to what is wanted among them."""
     if len(settings) <= at_most:
         return settings
     kept = [settings[round(i * (len(settings) - 1) / max(at_most - 1, 1))] for i in range(at_most)]
-    nearest = _nearest(settings, wanted)
+    nearest = _nearest(settings, wanted, dial)
     if nearest not in kept:
-        kept[kept.index(_nearest(kept, wanted))] = nearest
+        kept[kept.index(_nearest(kept, wanted, dial))] = nearest
     return sorted(kept)
 
 
-def _nearest(settings: list[float], wanted: float) -> float:
-    return min(settings, key=lambda value: abs(value - wanted))
+def _nearest(settings: list[float], wanted: float, dial: Dial | None) -> float:
+    """Along the dial."""
+
+    def place(value: float) -> float:
+        return dial.position(min(max(value, dial.low), dial.high)) if dial is not None else value
+
+    return min(settings, key=lambda value: abs(place(value) - place(wanted)))
 
 
 def _wanted(run: RunData, agent: int, policy: Policy) -> float:

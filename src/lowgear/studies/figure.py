@@ -15,10 +15,15 @@ def draw(rows: Sequence[TableRow], x_label: str, directory: Path) -> list[Path]:
     """Into `directory` as sweep-TASK.svg and sweep-TASK.png."""
     written = []
     for task in dict.fromkeys(row.task for row in rows):
-        own = sorted((row for row in rows if row.task == task and row.x is not None), key=lambda row: row.x or 0)
+        swept = [row for row in rows if row.task == task and row.x is not None]
+        # A dial may begin at 0 or below, where a log scale has no room.
+        own = sorted((row for row in swept if (row.x or 0) > 0), key=lambda row: row.x or 0)
+        if not own:
+            continue
+        across = f"relative {x_label}" if own[0].label.startswith("relative") else x_label
         score = "success rate" if task.hindsight else "return"
         sweep = Sweep(task.name, "asymmetric", score, tuple(row.x or 0.0 for row in own), tuple(map(_setting, own)))
-        written += draw_sweep(sweep, x_label, "sweep", directory, f"{own[0].steps:,} steps, {len(own[0].seeds)} seeds")
+        written += draw_sweep(sweep, across, "sweep", directory, f"{own[0].steps:,} steps, {len(own[0].seeds)} seeds")
     return written
 
 

@@ -300,7 +300,8 @@ class Training:
     def _resume(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
         population, chunk = len(self.config.agents), self.config.recipe.chunk
         self.learner.restore(checkpoint.read_state(directory, latest, self.learner.states()), latest.updates)
-        self.act_with_learned()
+        if latest.updates:  # until then agents act as they began, whatever was met
+            self.act_with_learned()
         for rows in checkpoint.read_rows(directory, latest, population, chunk, self.collector.columns.width):
             if self._pending is not None:
                 self.learner.insert(self._pending, known=True)
