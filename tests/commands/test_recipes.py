@@ -25,7 +25,7 @@ def test_every_setting_is_shown_with_its_values_and_what_it_is() -> None:
         assert field.metadata["doc"] in lines[field.name]
     assert lines["setting"].split()[1:3] == ["modern", "paper"]
     assert lines["batch"].split()[1:3] == [str(MODERN.batch), str(PAPER.batch)]
-    assert lines["goal_normalise"].split()[1:3] == ["yes", "no"]
+    assert lines["normalise_observations"].split()[1:3] == ["yes", "no"]
     assert lines["periods"].split()[1:3] == ["2,5,20", "5"]
 
 

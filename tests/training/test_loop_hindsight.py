@@ -65,7 +65,7 @@ def test_hindsight_learns_where_success_ends_an_episode() -> None:
     assert earned > -19  # episodes are cut short while it trains, too
 
 
-STATISTICS = {"goal_normalise": True, "scale_rewards": True, "lenient_twins": True, "actor_every": 2}
+STATISTICS = {"normalise_observations": True, "scale_rewards": True, "lenient_twins": True, "actor_every": 2}
 
 
 # The rings, two for each agent, wrap; episodes end early or in time, and checkpoints fall within them and within picks.

@@ -50,7 +50,6 @@ class Recipe:
     explore_last: float = _field(0.02, "the ε it ends with")
     hindsight_share: float = _field(0.8, "of a batch that hindsight relabels, on tasks with goals; 0: no hindsight")
     goal_random_share: float = _field(0.0, "of all later steps on tasks with goals: uniformly random actions too")
-    goal_normalise: bool = _field(False, "normalise observations on tasks with goals, whatever the others do")
     goal_reward_shift: float = _field(1.0, "added to the rewards of tasks with hindsight: 0 and 1 instead of -1 and 0")
     end_on_success: bool = _field(True, "an episode that succeeds ends, on tasks with goals")
     periods: tuple[int, ...] = _field((5,), "steps a pick may hold; the master chooses where there are several")
@@ -110,7 +109,6 @@ MODERN = replace(
     sample_master=False,
     bound_targets=True,
     goal_random_share=0.3,
-    goal_normalise=True,
     goal_reward_shift=0.0,
     end_on_success=False,
 )

@@ -23,7 +23,7 @@ SHARES = (
     "hindsight_share",
     "goal_random_share",
 )
-EARLIER_FIELDS = {"goal_scale": "goal_normalise"}  # of recipes that earlier versions wrote
+EARLIER_FIELDS = ("dial_reach", "goal_scale", "goal_normalise")  # of recipes that earlier versions wrote
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class RunConfig:
     def from_json(cls, raw: dict[str, Any]) -> "RunConfig":
         """Back from config.json."""
         known = {key: raw[key] for key in cls.__dataclass_fields__}
-        recipe = {EARLIER_FIELDS.get(key, key): value for key, value in raw["recipe"].items() if key != "dial_reach"}
+        recipe = {key: value for key, value in raw["recipe"].items() if key not in EARLIER_FIELDS}
         lists = {key: tuple(recipe[key]) for key in ("periods", "dial_ends") if key in recipe}
         known["recipe"] = Recipe(**recipe | lists)
         known["gears"] = tuple(raw["gears"])

@@ -71,8 +71,7 @@ def method_of(
         dial=recipe.dial,
         discount_by_step=recipe.discount_by_step,
         goals=goals,
-        normalise_observations=recipe.normalise_observations
-        or (recipe.goal_normalise and spec.desired_goal is not None),
+        normalise_observations=recipe.normalise_observations,
         scale_rewards=recipe.scale_rewards,
         relative_costs=any(agent.relative for agent in config.agents),
         lenient_twins=recipe.lenient_twins,
