@@ -26,8 +26,8 @@ def main(files):
     rises = []
     for task, agents in pooled(files).items():
         dials = grouped(agents, "asymmetric", "seed")
-        fixed = grouped(agents, "fixed-cost", "cost_coefficient")
-        if len({tuple(line["cost_coefficient"] for line in lines) for lines in dials.values()}) > 1:
+        fixed = grouped(agents, "fixed-cost", "price")
+        if len({tuple(line["price"] for line in lines) for lines in dials.values()}) > 1:
             raise click.ClickException(f"{task}: the dials of its agents were not played at the same settings")
         for coefficient, lines in fixed.items():
             table.add_row(task, f"{coefficient:g}", *compared(list(dials.values()), lines))
@@ -36,7 +36,7 @@ def main(files):
 
 
 def pooled(files):
-    """The lines of all files by task; a line that is there twice is an error."""
+    """The lines of all files by task, each with the `price` it is known by; one that is there twice is an error."""
     tasks, places = {}, {}
     for file in files:
         found = json.loads(file.read_text())
@@ -47,7 +47,9 @@ def pooled(files):
                 twice = f"{task}, {variant}, seed {seed}, coefficient {coefficient:g}"
                 raise click.ClickException(f"{places[who]} and {file} both have {twice}: leave one of them out")
             places[who] = file
-            tasks.setdefault(found["task"], []).append(line)
+            relative = line.get("relative_coefficient")
+            price = line["cost_coefficient"] if relative is None else relative
+            tasks.setdefault(found["task"], []).append(line | {"price": price})
     return tasks
 
 

@@ -70,7 +70,7 @@ def config_of(policies, steps, overrides):
         gears=header.gears,
         seeds=range(len(policies)),
         steps=steps,
-        cost_coefficients=tuple(header.dial),
+        cost_coefficients=tuple(header.dial) if header.cost_unit is None else None,  # relative ones are found again
         evaluate_every=0,
         overrides=overrides,
     )
