@@ -47,7 +47,7 @@ def test_one_coefficient_is_a_dial_that_does_not_turn():
 
 def test_without_coefficients_a_dial_is_measured_against_rewards():
     (agent,) = resolve(WALKER).agents
-    assert (agent.cost_coefficient, agent.dial, agent.relative) == (0.1, Dial(-1.0, 10.0), True)
+    assert (agent.cost_coefficient, agent.dial, agent.relative) == (2.0, Dial(-1.0, 10.0), True)
     config = resolve(WALKER, overrides={"dial_ends": [0.5, 2.0], "dial_setting": 0.5})  # a list, as JSON gives it
     assert settings(config) == [(0.5, Dial(0.5, 2.0))]
     # Those that are given are in the task's rewards, and so are the paper's.
@@ -59,7 +59,7 @@ def test_without_coefficients_a_dial_is_measured_against_rewards():
 def test_relative_coefficients_in_rewards():
     (agent,) = resolve(WALKER).agents
     paid = agent.in_rewards(0.02)
-    assert (paid.cost_coefficient, paid.dial) == (pytest.approx(0.002), Dial(-0.02, 0.2))
+    assert (paid.cost_coefficient, paid.dial) == (pytest.approx(0.04), Dial(-0.02, 0.2))
     assert not paid.relative
     assert paid.in_rewards(0.02) is paid  # it is in rewards by now
     (given,) = resolve(WALKER, cost_coefficients=(0.001, 0.1)).agents
@@ -74,7 +74,7 @@ def test_each_fixed_coefficient_is_an_agent_of_its_own(recipe):
     assert not any(agent.relative for agent in config.agents)
     (own,) = resolve(WALKER, recipe, variants=("fixed-cost",)).agents
     # Where none is given, that of the dial beside it, or the paper's.
-    value = 0.1 if recipe == "modern" else 0.01
+    value = 2.0 if recipe == "modern" else 0.01
     assert (own.cost_coefficient, own.dial, own.relative) == (value, Dial(value, value), recipe == "modern")
 
 

@@ -97,7 +97,6 @@ MODERN = replace(
     first_alpha=0.01,
     normalise_observations=True,
     scale_rewards=True,
-    random_steps=5_000,
     master_batch=128,
     master_units=16,
     explore_last=0.2,

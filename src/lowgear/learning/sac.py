@@ -176,7 +176,10 @@ def targets(
 
 def combine(values: jax.Array, pessimism: jax.Array) -> jax.Array:
     """The twin critics' values, (2, B), as one: their mean where pessimism is 0, their minimum where it is 1."""
-    return jnp.where(pessimism > 0, values.min(axis=0), values.mean(axis=0))
+    one, two = values
+    # Chosen by comparison: the gradient of a minimum looks for the value that equals it, and where a compiler computes
+    # the values twice, with other rounding, neither may.
+    return jnp.where(pessimism > 0, jnp.where(one < two, one, two), values.mean(axis=0))
 
 
 def critic_loss(
