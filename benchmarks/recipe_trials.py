@@ -1,0 +1,193 @@
+"""Trials of the recipe: keeps what run directories found, and makes tables of it.
+
+    python benchmarks/recipe_trials.py keep results/recipe/confirmation.json --commit 59d9a1f RUN RUN ...
+    python benchmarks/recipe_trials.py show results/recipe/*.json > results/recipe/tables.md
+
+A run's evaluations while training, its frontier (RUN.frontier.json, of `lowgear evaluate --frontier`) and a longer
+evaluation (RUN.evaluation.json) where they lie beside it. Scores in the overview are divided by the best public return
+at 200,000 steps, or the best there is; interquartile means with 95% intervals that draw each task's seeds anew.
+"""
+
+import json
+from collections import defaultdict
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+
+import click
+
+from lowgear.config.recipes import PAPER
+from lowgear.config.run_directory import RunDirectory
+from lowgear.evaluation.statistics import bootstrap, interquartile_mean
+
+BEST = {
+    "Ant-v3": 5300,
+    "HalfCheetah-v3": 10800,
+    "hopper-stand": 856,
+    "finger-spin": 983,
+    "cartpole-swingup": 876,
+    "FetchPush-v1": 1,
+    "Walker2d-v3": 5300,
+    "walker-stand": 983,
+    "reacher-easy": 967,
+    "ball_in_cup-catch": 980,
+    "fish-swim": 750,
+    "Swimmer-v3": 359,
+    "BipedalWalker-v3": 330,
+    "MountainCarContinuous-v0": 94.7,
+}
+FIGURES = ("relative_coefficient", "return_mean", "return_std", "success_rate", "large_share", "flops_reduction")
+
+
+@click.group()
+def main(): ...
+
+
+@main.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--commit", required=True, help="of the code that trained them")
+@click.option("--note", default="")
+def keep(out, runs, commit, note):
+    """Write what RUNS found to OUT."""
+    found = [condensed(run) for run in runs]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    rows = ",\n".join(json.dumps(run) for run in found)
+    out.write_text(f'{{"commit": {json.dumps(commit)}, "note": {json.dumps(note)}, "runs": [\n{rows}\n]}}\n')
+
+
+def condensed(path):
+    """A run directory in a few lines."""
+    config = RunDirectory(path).read_config()
+    lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    recipe, paper = asdict(config.recipe), asdict(PAPER)
+    curves = defaultdict(list)
+    for line in lines:
+        if line["kind"] == "evaluation":
+            score = line["return_mean"] if line["success_rate"] is None else line["success_rate"]
+            curves[line["agent"]].append([line["steps"], rounded(score), rounded(line["flops_reduction"])])
+    return {
+        "name": path.name,
+        "task": config.task,
+        "gears": config.gears,
+        "asked_steps": config.steps,
+        "episodes": config.evaluate_episodes,
+        "settings": {name: value for name, value in recipe.items() if value != paper[name]},
+        "agents": [
+            {"variant": agent.variant, "seed": agent.seed, "curve": curves[number]}
+            for number, agent in enumerate(config.agents)
+        ],
+        "frontier": beside(path, "frontier"),
+        "evaluation": beside(path, "evaluation"),
+    }
+
+
+def beside(path, what):
+    """What `lowgear evaluate --json` printed for the run, if it did."""
+    file = path.with_name(f"{path.name}.{what}.json")
+    if not file.exists() or not file.stat().st_size:
+        return None
+    report = json.loads(file.read_text())
+    about = ("variant", "seed", *FIGURES)
+    rows = [{name: rounded(row[name]) for name in about} for row in report["agents"]]
+    return {"episodes": report["episodes"], "agents": rows}
+
+
+def rounded(value):
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+@main.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+def show(files):
+    """Markdown tables of FILES."""
+    print("# Tables of the trials\n\nMade by `python benchmarks/recipe_trials.py show`.")
+    for file in files:
+        kept = json.loads(file.read_text())
+        print(f"\n## {file.stem}, commit {kept['commit']}\n\n{kept['note']}\n")
+        print(
+            "Score of the last evaluation while training, each seed (FLOPs saved), and the mean of the whole curve.\n"
+        )
+        print("| run | task | steps | large-only | mean | curve | asymmetric | mean | curve |")
+        print("| --- | --- | ---: | --- | ---: | ---: | --- | ---: | ---: |")
+        for run in kept["runs"]:
+            print(f"| {run['name']} | {run['task']} | {run['agents'][0]['curve'][-1][0]:,} | {curves(run)} |")
+        for variant in ("large-only", "asymmetric"):
+            print(f"\n{variant}, last evaluations, all runs: {overview(kept['runs'], variant)}")
+        frontiers(kept["runs"])
+        evaluations(kept["runs"])
+
+
+def curves(run):
+    """Cells of a row."""
+    cells = []
+    for variant in ("large-only", "asymmetric"):
+        own = [agent["curve"] for agent in run["agents"] if agent["variant"] == variant]
+        last = [f"{number(curve[-1][1])}" + f" ({curve[-1][2]:.0%})" * (variant == "asymmetric") for curve in own]
+        cells += [", ".join(last), number(fmean(curve[-1][1] for curve in own))]
+        cells.append(number(fmean(fmean(point[1] for point in curve) for curve in own)))
+    return " | ".join(cells)
+
+
+def overview(runs, variant):
+    """The interquartile mean of all seeds, against the best public score."""
+    table = []
+    for run in runs:
+        own = [agent["curve"][-1][1] for agent in run["agents"] if agent["variant"] == variant]
+        table.append([score / BEST[run["task"]] for score in own])
+    seeds = min(map(len, table))
+    scores = list(zip(*(row[:seeds] for row in table), strict=True))
+    low, high = bootstrap(scores)
+    return f"interquartile mean {interquartile_mean(scores):.2f} [{low:.2f}, {high:.2f}] of the best public score"
+
+
+def frontiers(runs):
+    """Along the dial, means over seeds."""
+    known = [run for run in runs if run["frontier"]]
+    if not known:
+        return
+    settings = [row["relative_coefficient"] for row in asymmetric(known[0]["frontier"])]
+    settings = sorted({round(value, 3) for value in settings})
+    print("\nAlong the dial, means over seeds: score (share of the large gear; FLOPs saved).\n")
+    print("| run | " + " | ".join(f"{value:g}" for value in settings) + " |")
+    print("| --- |" + " --- |" * len(settings))
+    for run in known:
+        cells = []
+        for value in settings:
+            rows = [r for r in asymmetric(run["frontier"]) if round(r["relative_coefficient"], 3) == value]
+            share, saved = (fmean(row[name] for row in rows) for name in ("large_share", "flops_reduction"))
+            cells.append(f"{number(fmean(map(score_of, rows)))} ({share:.0%}; {saved:.0%})")
+        print(f"| {run['name']} | {' | '.join(cells)} |")
+
+
+def evaluations(runs):
+    """Longer evaluations, each seed."""
+    known = [run for run in runs if run["evaluation"]]
+    if not known:
+        return
+    print(f"\nAfter training, {known[0]['evaluation']['episodes']} episodes of each agent, the dial where it stands.\n")
+    print("| task | large-only | mean | asymmetric (FLOPs saved) | mean | saved | of large-only |")
+    print("| --- | --- | ---: | --- | ---: | ---: | ---: |")
+    for run in known:
+        ours = asymmetric(run["evaluation"])
+        large = [score_of(row) for row in run["evaluation"]["agents"] if row["variant"] == "large-only"]
+        mean, saved = fmean(map(score_of, ours)), fmean(row["flops_reduction"] for row in ours)
+        each = ", ".join(f"{number(score_of(row))} ({row['flops_reduction']:.0%})" for row in ours)
+        cells = [", ".join(map(number, large)), number(fmean(large)), each, number(mean), f"{saved:.1%}"]
+        print(f"| {run['task']} | {' | '.join(cells)} | {mean / fmean(large):.0%} |")
+
+
+def asymmetric(report):
+    return [row for row in report["agents"] if row["variant"] == "asymmetric"]
+
+
+def score_of(row):
+    return row["return_mean"] if row["success_rate"] is None else row["success_rate"]
+
+
+def number(value):
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    main()
