@@ -6,13 +6,12 @@ from contextlib import contextmanager
 import numpy as np
 
 from lowgear import LowgearError
+from lowgear.config.run import MAX_SEED
 from lowgear.envs.goals import GoalRule
 from lowgear.envs.protocol import EnvSpec, Step
 from lowgear.envs.spaces import one_line
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import ActionBounds
-
-MAX_SEED = 2**31 - 1  # EnvPool's seeds are int32
 
 
 class CheckedEnv:
