@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import median
@@ -27,8 +27,8 @@ COMPILING_S = 20.0
 def print_plan(console: Console, store: RunStore, groups: Sequence[Group], later: str = "") -> None:
     """Runs, their steps and about the time they take, and what comes `later`."""
     runs = store.plan(groups)
-    estimate = Estimate(store.existing())
-    times = [estimate.seconds(run) for run in runs]
+    known = {_program(run.config): rate for run in store.existing() if (rate := _logged_rate(run)) is not None}
+    times = [_seconds(run, known) for run in runs]
     table = Table("run", "gears", "agents", "steps each", "state", "about", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for run, seconds in zip(runs, times, strict=True):
         state = "done" if run.finished else f"at {run.steps_done:,}" if run.directory.path.exists() else "new"
@@ -50,24 +50,18 @@ def print_plan(console: Console, store: RunStore, groups: Sequence[Group], later
         console.print(f"then: {later}", highlight=False)
 
 
-class Estimate:
-    """Seconds that runs need, given those that exist."""
-
-    def __init__(self, known: Iterable[StoredRun]) -> None:
-        self._rates = {_program(run.config): rate for run in known if (rate := _logged_rate(run)) is not None}
-
-    def seconds(self, run: StoredRun) -> float | None:
-        """What is left of it; None where nothing is known, as on a GPU before its first run."""
-        config = run.config
-        left = (config.steps - run.steps_done) * len(config.agents)
-        if not left:
-            return 0.0
-        rate = self._rates.get(_program(config))
-        if rate is None:
-            if jax.default_backend() != "cpu":
-                return None
-            rate = SHARE * _product_rate(max(config.critic_units)) / _update_flops(config)
-        return left / rate + COMPILING_S
+def _seconds(run: StoredRun, known: Mapping[RunConfig, float]) -> float | None:
+    """What is left of a run, by the rates of programs; None where nothing is known, as on a GPU before its first."""
+    config = run.config
+    left = (config.steps - run.steps_done) * len(config.agents)
+    if not left:
+        return 0.0
+    rate = known.get(_program(config))
+    if rate is None:
+        if jax.default_backend() != "cpu":
+            return None
+        rate = SHARE * _product_rate(max(config.critic_units)) / _update_flops(config)
+    return left / rate + COMPILING_S
 
 
 @cache
