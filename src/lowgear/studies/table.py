@@ -104,7 +104,7 @@ def notes(rows: Sequence[TableRow]) -> list[str]:
     if not totals:
         return []
     tasks, seeds = len({row.task.name for row in rows}), len(rows[0].seeds)
-    shown = "; ".join(f"{t.label} {t.iqm:.3f} [{t.low:.3f}, {t.high:.3f}]" for t in totals)
+    shown = "; ".join(f"{label} {iqm:.3f} [{low:.3f}, {high:.3f}]" for label, (iqm, low, high) in totals.items())
     return [f"Over {tasks} tasks, {seeds} seeds each, scaled so that random is 0 and large-only 1: {shown}."]
 
 
