@@ -1,18 +1,17 @@
 """What a study has to run, and how long that takes here: from runs that were made, or else from matrix products."""
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import median
 
 import jax
-import jax.numpy as jnp
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from lowgear.bench import gemm
 from lowgear.bench.floor import update_flops
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import find
@@ -20,8 +19,11 @@ from lowgear.envs import make_env
 from lowgear.studies.run_store import RunStore, StoredRun
 from lowgear.studies.setup import Group
 
-SHARE = 1.0  # of the rate of one product after another: 0.6 (paper, 8/64) to 1.4 (modern) were seen on two cores
+SHARE = (
+    0.5  # of the rate of products that training reaches: 0.35 (paper, 8/64) to 0.66 (modern) by `lowgear bench train`
+)
 COMPILING_S = 20.0
+_product_rate = cache(gemm.rate_alone)
 
 
 def print_plan(console: Console, store: RunStore, groups: Sequence[Group], later: str = "") -> None:
@@ -60,19 +62,8 @@ def _seconds(run: StoredRun, known: Mapping[RunConfig, float]) -> float | None:
     if rate is None:
         if jax.default_backend() != "cpu":
             return None
-        rate = SHARE * _product_rate(max(config.critic_units)) / _update_flops(config)
+        rate = SHARE * _product_rate(max(config.critic_units), config.recipe.batch) / _update_flops(config)
     return left / rate + COMPILING_S
-
-
-@cache
-def _product_rate(units: int, batch: int = 256, repeats: int = 1_000) -> float:
-    """FLOP/s of JAX on (batch × units)·(units × units), as it is loaded now."""
-    work = jax.jit(lambda x, weight: jax.lax.fori_loop(0, repeats, lambda _, y: y @ weight, x))
-    x, weight = jnp.ones((batch, units)), jnp.eye(units)
-    work(x, weight).block_until_ready()
-    began = time.perf_counter()
-    work(x, weight).block_until_ready()
-    return 2 * batch * units * units * repeats / (time.perf_counter() - began)
 
 
 def _program(config: RunConfig) -> RunConfig:
