@@ -4,7 +4,6 @@ A last step with discount 0 is a real end; any other last step is a time limit. 
 from their seeds on reset, because some tasks draw their model from the seed too.
 """
 
-import difflib
 import math
 import warnings
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from lowgear import LowgearError
 from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
 from lowgear.envs.protocol import Step
-from lowgear.envs.spaces import action_bounds, env_spec, field_size
+from lowgear.envs.spaces import action_bounds, env_spec, field_size, nearest
 from lowgear.policy.arrays import BoolArray, FloatArray
 
 try:
@@ -76,11 +75,10 @@ class DmcEnv(CheckedEnv):
 
 def _known_task(name: str, env_id: str) -> tuple[str, str]:
     known = {f"{domain}-{task}": (domain, task) for domain, task in suite.ALL_TASKS}
-    if env_id in known:
-        return known[env_id]
-    near = difflib.get_close_matches(env_id, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"for example {next(iter(known))}"
-    raise LowgearError(f"{name}: dm_control has no task {env_id!r}; {hint}")
+    if env_id not in known:
+        hint = nearest(env_id, known) or f"for example {next(iter(known))}"
+        raise LowgearError(f"{name}: dm_control has no task {env_id!r}; {hint}")
+    return known[env_id]
 
 
 def _flat(time_step: Any) -> FloatArray:

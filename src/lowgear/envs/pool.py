@@ -6,7 +6,6 @@ seeds only. Environments that ended are reset within the same step, so EnvPool's
 ignore their actions, never happen.
 """
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from lowgear.envs.assets import corrected
 from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
 from lowgear.envs.goals import Distance
 from lowgear.envs.protocol import Step
-from lowgear.envs.spaces import SUCCESS_KEYS, action_bounds, env_spec, field_size, goals_last, not_box
+from lowgear.envs.spaces import SUCCESS_KEYS, action_bounds, env_spec, field_size, goals_last, nearest, not_box
 from lowgear.policy.arrays import FloatArray
 
 try:
@@ -110,8 +109,7 @@ class PoolEnv(CheckedEnv):
 def _pool_spec(name: str, env_id: str) -> Any:
     known = envpool.list_all_envs()
     if env_id not in known:
-        near = difflib.get_close_matches(env_id, known, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else "envpool.list_all_envs() names them all"
+        hint = nearest(env_id, known) or "envpool.list_all_envs() names them all"
         raise LowgearError(f"{name}: EnvPool has no environment {env_id!r}; {hint}")
     with blamed_on(name, "while it was made"):
         return envpool.make_spec(env_id)

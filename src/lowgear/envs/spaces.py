@@ -3,7 +3,8 @@
 Everything here speaks of one environment by name, so that an error tells the person which one is meant.
 """
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,12 @@ def env_spec(
 def goals_last(keys: Sequence[str]) -> list[str]:
     """The keys in their own order, except that a goal environment's are those of GOAL_KEYS."""
     return list(GOAL_KEYS) if sorted(keys) == sorted(GOAL_KEYS) else list(keys)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What a person may have meant, or nothing."""
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def one_line(value: Any) -> str:
