@@ -9,6 +9,7 @@ behaviour cloning in its data alone.
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,12 +65,9 @@ def fit(
     labelled: list[list[Trajectory]] = [[] for _ in seeds]
     actors, returns, fitted = teachers, [], None
     for number in range(settings.rounds):
-        env = make_env(len(seeds) * slots_for(len(seeds), settings.episodes))
-        try:
+        with closing(make_env(len(seeds) * slots_for(len(seeds), settings.episodes))) as env:
             starts = [(seed, STARTS, number) for seed in seeds]
             played = play(actors, teachers, env, settings.episodes, starts)
-        finally:
-            env.close()
         for seed, own, episodes in zip(seeds, labelled, played, strict=True):
             generator = np.random.default_rng((seed, SEGMENTS, number))
             left = settings.labels - sum(len(trajectory.rewards) for trajectory in own)

@@ -5,6 +5,7 @@ the teacher's means. DAgger plays its students through the same loop and keeps w
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,12 +46,9 @@ def record(
         raise LowgearError(f"{amount.trajectories} trajectories of {amount.length} pairs: write 1 or more of each")
     found = []
     for number, teacher in enumerate(teachers):
-        env = make_env(min(amount.trajectories, ENVIRONMENTS_AT_MOST))
-        try:
+        with closing(make_env(min(amount.trajectories, ENVIRONMENTS_AT_MOST))) as env:
             starts = [(seed, STARTS, number)]
             (episodes,) = play([teacher], [teacher], env, amount.trajectories, starts, progress)
-        finally:
-            env.close()
         generator = np.random.default_rng((seed, SEGMENTS, number))
         segments = [segment(episode, amount.length, generator) for episode in episodes]
         found.append(of_trajectories(Origin.of(teacher, seed), segments))
