@@ -5,7 +5,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from lowgear.baselines import adversary
-from lowgear.baselines.adversary import Moments
+from lowgear.learning.normalisation import Running
 
 
 def pairs(seed, rows=32, shift=0.0):
@@ -57,17 +57,16 @@ def test_the_gradient_is_the_losses_slope():
 
 
 def test_running_moments_are_those_of_everything_seen():
-    first, second = pairs(1, 20)[0], pairs(2, 50, shift=3.0)[0]
-    moments = Moments(first.mean(axis=0), first.var(axis=0), jnp.float32(20))
-    found = adversary.update_moments(moments, second)
-    every = np.concatenate([first, second])
+    student, teacher = pairs(1, 20), pairs(2, 50, shift=3.0)
+    found = adversary.update(fresh(), student, teacher, 0.01, 1e-3)[0].moments
+    every = np.concatenate([pairs(0)[0], student[0], teacher[0]])
     np.testing.assert_allclose(found.mean, every.mean(axis=0), rtol=1e-4)
     np.testing.assert_allclose(found.variance, every.var(axis=0), rtol=1e-4)
-    assert found.rows == 70
+    assert found.size == len(every)
 
 
 def test_standardised_observations_stay_within_bounds():
-    moments = Moments(jnp.array([1.0, 0.0]), jnp.array([4.0, 0.0]), jnp.float32(1))
+    moments = Running(jnp.float32(1), jnp.array([1.0, 0.0]), jnp.array([4.0, 0.0]))
     seen = adversary.standardise(moments, jnp.array([[5.0, 0.0], [-99.0, 1.0]]))
     assert seen.tolist() == [[2.0, 0.0], [-10.0, 10.0]]
 

@@ -7,8 +7,8 @@ from lowgear import LowgearError
 from lowgear.baselines import clone, dagger
 from lowgear.baselines.clone import CloneSettings
 from lowgear.baselines.dagger import DaggerSettings
-from lowgear.baselines.record import mean_actions, network_of
 from lowgear.evaluation import evaluate
+from lowgear.policy.controller import Controller
 from tests.fixtures.probes import Counting
 from tests.fixtures.teachers import teacher, valley, valley_demonstrations
 
@@ -24,7 +24,8 @@ def test_labels_are_as_many_as_asked_for_and_the_teachers():
     _, (data,) = dagger.fit([policy], long_episodes, 3, [0], DaggerSettings(103, 4, 3, None, QUICK))
     assert len(data) == 103
     assert data.trajectories == 12
-    np.testing.assert_allclose(data.actions, mean_actions(network_of(policy), data.observations[None])[0], rtol=1e-6)
+    wanted = Controller.from_policies([policy]).act_with(1, data.observations[None])[0]
+    np.testing.assert_allclose(data.actions, wanted, rtol=1e-6)
 
 
 def test_what_short_episodes_cannot_hold_goes_to_longer_ones_and_never_beyond():
@@ -50,7 +51,7 @@ def test_the_teacher_acts_first_and_the_student_afterwards():
         [policy], lambda n: Watched([10] * n), 3, [0], DaggerSettings(20, 2, 1, None, replace(QUICK, held_out=0.0))
     )
     observations = np.array([[[0, k] for k in range(10)]], np.float32)
-    wanted = mean_actions(network_of(policy), observations)[0]
+    wanted = Controller.from_policies([policy]).act_with(1, observations)[0]
     np.testing.assert_allclose(np.concatenate(seen[:10]), wanted, rtol=1e-6)
     assert not np.allclose(np.concatenate(seen[10:]), wanted, atol=1e-3)
 

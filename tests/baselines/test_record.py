@@ -1,13 +1,11 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from lowgear import LowgearError
-from lowgear.baselines.record import Amount, mean_actions, network_of, play, record, segment, stack_networks
+from lowgear.baselines.record import Amount, play, record, segment
 from lowgear.policy.controller import Controller
 from tests.fixtures.probes import Counting
-from tests.fixtures.teachers import layers, teacher
+from tests.fixtures.teachers import teacher
 
 
 def counting(lengths):
@@ -44,7 +42,7 @@ def test_cuts_are_consecutive_from_random_places():
 
 
 def test_a_cut_knows_whether_it_reached_the_end():
-    ((episode,),) = play(network_of(teacher()), network_of(teacher()), Counting([4]), 1, [(0,)])
+    ((episode,),) = play([teacher()], [teacher()], Counting([4]), 1, [(0,)])
     seen = {}
     for seed in range(20):
         part = segment(episode, 3, np.random.default_rng(seed))
@@ -66,18 +64,26 @@ def test_the_same_seed_gives_the_same_and_another_gives_others():
 
 
 def test_others_act_while_the_teacher_labels():
-    actor, labels = layers(5, 2, 3, 3, 2), layers(6, 2, 4, 4, 2)
-    ((episode,),) = play(actor, labels, Counting([5]), 1, [(0,)])
-    np.testing.assert_allclose(episode.actions, mean_actions(labels, episode.observations[None])[0], rtol=1e-6)
-    assert not np.allclose(episode.actions, mean_actions(actor, episode.observations[None])[0])
+    actor, labeller = teacher(units=3, seed=5), teacher(units=4, seed=6)
+    ((episode,),) = play([actor], [labeller], Counting([5]), 1, [(0,)])
+    acted, labels = (
+        Controller.from_policies([policy]).act_with(1, episode.observations[None])[0] for policy in (actor, labeller)
+    )
+    np.testing.assert_allclose(episode.actions, labels, atol=1e-6)
+    assert not np.allclose(episode.actions, acted)
 
 
 def test_a_policy_whose_master_picks_is_no_teacher():
     policy = teacher(variant="asymmetric", forced_gear=None)
     with pytest.raises(LowgearError, match="asymmetric policy is no teacher"):
         record([policy], counting([3]))
-    with pytest.raises(LowgearError, match="relu"):
-        record([replace(policy, header=replace(policy.header, forced_gear=0, activation="relu"))], counting([3]))
+
+
+def test_a_teacher_may_have_other_units():
+    policy = teacher(activation="relu")
+    (found,) = record([policy], counting([4]), Amount(1, None))
+    expected = Controller.from_policies([policy]).act_with(1, found.observations[None])[0]
+    np.testing.assert_allclose(found.actions, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("amount", [Amount(0, 5), Amount(5, 0)])
@@ -86,6 +92,7 @@ def test_nothing_cannot_be_recorded(amount):
         record([teacher()], counting([3]), amount)
 
 
-def test_teachers_of_different_widths_do_not_stack():
-    with pytest.raises(LowgearError, match="different widths"):
-        stack_networks([network_of(teacher(units=4)), network_of(teacher(units=5))])
+def test_teachers_of_different_widths_do_not_label_together():
+    teachers = [teacher(units=4), teacher(units=5)]
+    with pytest.raises(LowgearError, match=r"do not mix: gears \(2, 4\) and \(2, 5\)"):
+        play(teachers, teachers, Counting([3, 3]), 1, [(0,), (1,)])

@@ -9,10 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from lowgear import LowgearError
-from lowgear.bench import callgrind, microcontrollers
+from lowgear.bench import callgrind, energy, microcontrollers
 from lowgear.bench.clock import interleave
 from lowgear.bench.deploy import latency, measure
-from lowgear.bench.energy import EnergyMeter
 from lowgear.bench.table import print_deploy
 from lowgear.commands.cli import cli
 from lowgear.export import compiler
@@ -84,13 +83,13 @@ def test_interleaving_takes_turns_and_medians():
 
 
 def test_energy_is_read_where_there_is_a_meter(tmp_path):
-    assert not EnergyMeter(tmp_path).readable
+    assert energy.meters(tmp_path) == []
     for name, uj in (("intel-rapl:0", "900"), ("intel-rapl:0:1", "5"), ("intel-rapl:1", "oops")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "energy_uj").write_text(uj)
         (tmp_path / name / "max_energy_range_uj").write_text("1000")
-    meter = EnergyMeter(tmp_path)
-    assert meter.readable
+    meters = energy.meters(tmp_path)
+    assert [path.name for path in meters] == ["intel-rapl:0"]
 
     def work(now):
         def run():
@@ -99,8 +98,8 @@ def test_energy_is_read_where_there_is_a_meter(tmp_path):
 
         return run
 
-    assert meter.joules(work("950")) == pytest.approx(50e-6 / 2)
-    assert meter.joules(work("50")) == pytest.approx(100e-6 / 2)  # the counter wrapped
+    assert energy.joules(meters, work("950")) == pytest.approx(50e-6 / 2)
+    assert energy.joules(meters, work("50")) == pytest.approx(100e-6 / 2)  # the counter wrapped
 
 
 def test_microcontrollers_are_estimates_from_exact_counts():

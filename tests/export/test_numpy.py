@@ -12,7 +12,7 @@ import pytest
 
 import lowgear
 from lowgear.export.numpy_format import export_numpy
-from lowgear.export.request import ExportRequest
+from lowgear.export.source import ExportRequest
 from tests.fixtures.exports import write_files
 from tests.fixtures.policies import KINDS, episodes_of, policy_of, source_of
 

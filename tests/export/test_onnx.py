@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from lowgear.export.check import compare, require_equal
-from lowgear.export.onnx_format import export_onnx, onnx_controller, session
+from lowgear.export.onnx_format import OnnxController, export_onnx, session
 from lowgear.export.onnx_model import OPSET, onnx_files
-from lowgear.export.request import ExportRequest
+from lowgear.export.source import ExportRequest
 from tests.fixtures.policies import KINDS, episodes_of, policy_of, source_of
 
 onnx = pytest.importorskip("onnx", reason="the extra `export` is not installed")
@@ -15,7 +15,7 @@ onnx = pytest.importorskip("onnx", reason="the extra `export` is not installed")
 @pytest.mark.parametrize("kind", KINDS)
 def test_acts_as_the_network(kind):
     policy = policy_of(KINDS[kind])
-    checked = require_equal(compare(onnx_controller(policy, onnx_files(policy)), episodes_of(policy)), "onnx")
+    checked = require_equal(compare(OnnxController(policy, onnx_files(policy)), episodes_of(policy)), "onnx")
     assert checked.largest_action_error < 1e-5
 
 
@@ -38,7 +38,7 @@ def test_all_along_a_dial_it_picks_as_the_network(kind):
     files = onnx_files(policy)
     for coefficient in policy.header.dial.settings(5):
         turned = policy.at(coefficient)
-        require_equal(compare(onnx_controller(turned, files), episodes_of(turned, 1)), "onnx")
+        require_equal(compare(OnnxController(turned, files), episodes_of(turned, 1)), "onnx")
 
 
 def test_files_say_their_opset_and_only_the_chosen_gear_is_inside_a_branch(tmp_path):

@@ -116,15 +116,14 @@ def test_profiles_need_two_tasks(path: Path, tmp_path: Path) -> None:
 def test_sweeps_over_coefficients_and_periods(path: Path, tmp_path: Path) -> None:
     run = read_run(path)
     (sweep,) = sweeps.against_coefficient(run)
-    assert [s.score.mean for s in sweep.settings] == [90.5, 87.5]
+    assert [point.score for point in sweep.points] == [90.5, 87.5]
     assert sweeps.against_period([run]) == []
     runs = []
     for period in (10, 5):
         one = make_run(tmp_path / f"p{period}", variants=("asymmetric",), overrides={"periods": (period,)})
         runs.append(read_run(evaluate(one, [row(0, "asymmetric", 0.0001, float(period), 0.5)])))
     (sweep,) = sweeps.against_period(runs)
-    assert sweep.x == (5.0, 10.0)
-    assert [s.score.mean for s in sweep.settings] == [5.0, 10.0]
+    assert [(point.x, point.score) for point in sweep.points] == [(5.0, 5.0), (10.0, 10.0)]
     svg, _ = save(sweeps.describe_periods(sweep), tmp_path)
     assert svg.name == "periods-MountainCarContinuous-v0.svg"
     assert "period: steps that a pick holds" in svg.read_text()

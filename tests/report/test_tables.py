@@ -9,7 +9,7 @@ import pytest
 from lowgear.report import tables
 from lowgear.report.paper import published_figures
 from lowgear.report.runs import read_run
-from lowgear.report.text import number, pair, short, steps, tick
+from lowgear.report.text import number, score_pair, short, steps, tick
 from tests.fixtures.runs import evaluate, make_run
 
 
@@ -57,7 +57,7 @@ def test_the_tiles_say_what_is_kept_and_what_is_saved(path: Path) -> None:
 
 def test_numbers_have_as_many_digits_as_make_sense() -> None:
     assert [number(value) for value in (1234.5, 12.34, 1.234, -0.1234)] == ["1,234", "12.3", "1.23", "−0.123"]
-    assert pair(818.2, 45.1) == "818 ± 45"
+    assert score_pair("return", 818.2, 45.1) == "818 ± 45"
     assert [short(value) for value in (0.0000033333, 0.0001, 12)] == ["0.00000333", "0.0001", "12"]
     assert [steps(value) for value in (2048, 300_032, 2_500_000)] == ["2,048", "300k", "2.5M"]
     assert [tick(value, "number") for value in (-0.5, 10_000, 7e-05)] == ["−0.5", "10,000", "7e-05"]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from lowgear.learning.networks import Mlp, init_mlp, mlp
+from lowgear.learning.normalisation import Running, merge
 from lowgear.learning.optimiser import ADAM, adam_step
 
 ACTIVATION = "tanh"
@@ -19,43 +20,25 @@ Metrics = dict[str, jax.Array]
 StatesActions = tuple[jax.Array, jax.Array]  # observations (B, obs), and actions in [-1, 1], (B, act)
 
 
-class Moments(NamedTuple):
-    """Running mean and variance of observations, (obs,) each."""
-
-    mean: jax.Array
-    variance: jax.Array
-    rows: jax.Array  # that they are of
-
-
 class Adversary(NamedTuple):
     """A classifier of pairs: its logit is high for the teacher's."""
 
     network: Mlp
     adam: optax.OptState
-    moments: Moments
+    moments: Running  # of the observations of both
 
 
 def init(key: jax.Array, observation: jax.Array, act_dim: int, units: int) -> Adversary:
     """A fresh adversary, which knows the scale of the `observation` (B, obs) it is given."""
     network = init_mlp(key, (observation.shape[-1] + act_dim, units, units, 1))
-    moments = Moments(observation.mean(axis=0), observation.var(axis=0), jnp.asarray(len(observation), jnp.float32))
+    moments = Running(jnp.float32(len(observation)), observation.mean(axis=0), observation.var(axis=0))
     return Adversary(network, ADAM.init(network), moments)
 
 
-def standardise(moments: Moments, observation: jax.Array) -> jax.Array:
+def standardise(moments: Running, observation: jax.Array) -> jax.Array:
     """Observations as adversary and value see them."""
     std = jnp.sqrt(jnp.maximum(moments.variance, VARIANCE_AT_LEAST))
     return jnp.clip((observation - moments.mean[None]) / std[None], -CLIP, CLIP)
-
-
-def update_moments(moments: Moments, observation: jax.Array) -> Moments:
-    """With a batch (B, obs) more."""
-    rows = jnp.asarray(len(observation), jnp.float32)
-    total = moments.rows + rows
-    difference = observation.mean(axis=0) - moments.mean
-    squares = moments.variance * moments.rows + observation.var(axis=0) * rows
-    variance = (squares + difference**2 * moments.rows * rows / total) / total
-    return Moments(moments.mean + difference * rows / total, variance, total)
 
 
 def logits(network: Mlp, standardised: jax.Array, action: jax.Array) -> jax.Array:
@@ -90,7 +73,7 @@ def update(
     entropy_weight: float,
 ) -> tuple[Adversary, Metrics]:
     """One step of Adam on pairs of both, after their observations joined the moments."""
-    moments = update_moments(adversary.moments, jnp.concatenate([student[0], teacher[0]]))
+    moments = merge(adversary.moments, jnp.concatenate([student[0], teacher[0]]))
     both = [(standardise(moments, observation), action) for observation, action in (student, teacher)]
     grads, metrics = jax.grad(loss, has_aux=True)(adversary.network, *both, entropy_weight)
     network, adam = adam_step(adversary.network, grads, adversary.adam, learning_rate)

@@ -9,6 +9,7 @@ behaviour cloning in its data alone.
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,16 +18,7 @@ from lowgear import LowgearError
 from lowgear.baselines import clone
 from lowgear.baselines.clone import CloneSettings
 from lowgear.baselines.demonstrations import Demonstrations, Origin, Trajectory, of_trajectories
-from lowgear.baselines.record import (
-    SEGMENTS,
-    MakeEnv,
-    Progress,
-    beginning,
-    network_of,
-    play,
-    segment,
-    stack_networks,
-)
+from lowgear.baselines.record import SEGMENTS, MakeEnv, Progress, cut, play, segment
 from lowgear.baselines.student import Students
 from lowgear.evaluation.evaluate import slots_for
 from lowgear.policy.file import Policy
@@ -70,16 +62,12 @@ def fit(
     counts rounds. The history is that of the last fit, and `round_return`, (rounds, P), of whoever acted.
     """
     _check(teachers, seeds, settings)
-    labellers = stack_networks([network_of(teacher) for teacher in teachers])
     labelled: list[list[Trajectory]] = [[] for _ in seeds]
-    actors, returns, fitted = labellers, [], None
+    actors, returns, fitted = teachers, [], None
     for number in range(settings.rounds):
-        env = make_env(len(seeds) * slots_for(len(seeds), settings.episodes))
-        try:
+        with closing(make_env(len(seeds) * slots_for(len(seeds), settings.episodes))) as env:
             starts = [(seed, STARTS, number) for seed in seeds]
-            played = play(actors, labellers, env, settings.episodes, starts)
-        finally:
-            env.close()
+            played = play(actors, teachers, env, settings.episodes, starts)
         for seed, own, episodes in zip(seeds, labelled, played, strict=True):
             generator = np.random.default_rng((seed, SEGMENTS, number))
             left = settings.labels - sum(len(trajectory.rewards) for trajectory in own)
@@ -90,7 +78,7 @@ def fit(
             for teacher, seed, own in zip(teachers, seeds, labelled, strict=True)
         ]
         fitted = clone.fit(data, units, seeds, settings.clone, capacity=settings.labels)
-        actors = stack_networks([policy.weights.gears[0] for policy in fitted.policies])
+        actors = fitted.policies
         if progress:
             progress(number + 1, settings.rounds)
     assert fitted is not None
@@ -108,7 +96,7 @@ def _labels_of(
         part = segment(episode, length, generator)
         share = -(-labels // (len(episodes) - i))
         if share:
-            found.append(beginning(part, share))
+            found.append(cut(part, 0, share))
             labels -= len(found[-1].rewards)
     return found
 

@@ -7,6 +7,7 @@ batch, time limits are bootstrapped through, and the student is a gear's squashe
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -81,8 +82,7 @@ def fit(
     own_seeds = jnp.asarray(seeds, jnp.uint32)
     batches = -(-settings.steps // settings.batch_steps)
     history: list[dict[str, FloatArray]] = []
-    env = make_env(len(seeds) * settings.environments)
-    try:
+    with closing(make_env(len(seeds) * settings.environments)) as env:
         sampler = RolloutSampler(env, seeds)
         for number in range(batches):
             actors = student.layers_of(state.policy.actor)
@@ -95,8 +95,6 @@ def fit(
             history.append({"episode_return": returns} | {name: np.array(value) for name, value in metrics.items()})
             if progress:
                 progress((number + 1) * settings.batch_steps, batches * settings.batch_steps)
-    finally:
-        env.close()
     steps = [batches * settings.batch_steps] * len(seeds)
     origins = [d.origin for d in demonstrations]
     policies = student.policies_of(student.layers_of(state.policy.actor), "gail", origins, seeds, steps)

@@ -5,6 +5,7 @@ the teacher's means. DAgger plays its students through the same loop and keeps w
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from lowgear.baselines.demonstrations import Demonstrations, Origin, Trajectory,
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation.evaluate import ENVIRONMENTS_AT_MOST
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import Layers, mlp, squash
+from lowgear.policy.controller import Controller
 from lowgear.policy.file import Policy
 
 MakeEnv = Callable[[int], BatchEnv]
@@ -45,12 +46,9 @@ def record(
         raise LowgearError(f"{amount.trajectories} trajectories of {amount.length} pairs: write 1 or more of each")
     found = []
     for number, teacher in enumerate(teachers):
-        env = make_env(min(amount.trajectories, ENVIRONMENTS_AT_MOST))
-        try:
-            network = network_of(teacher)
-            (episodes,) = play(network, network, env, amount.trajectories, [(seed, STARTS, number)], progress)
-        finally:
-            env.close()
+        with closing(make_env(min(amount.trajectories, ENVIRONMENTS_AT_MOST))) as env:
+            starts = [(seed, STARTS, number)]
+            (episodes,) = play([teacher], [teacher], env, amount.trajectories, starts, progress)
         generator = np.random.default_rng((seed, SEGMENTS, number))
         segments = [segment(episode, amount.length, generator) for episode in episodes]
         found.append(of_trajectories(Origin.of(teacher, seed), segments))
@@ -58,8 +56,8 @@ def record(
 
 
 def play(
-    actors: Layers,
-    teachers: Layers,
+    actors: Sequence[Policy],
+    teachers: Sequence[Policy],
     env: BatchEnv,
     episodes: int,
     seeds: Sequence[tuple[int, ...]],
@@ -70,9 +68,10 @@ def play(
     Actor p's environments start from seeds that depend on `seeds[p]` alone.
     Each environment plays a number of episodes fixed beforehand, so short episodes count no more than long ones.
     """
-    population = len(actors[0][0])
-    shape = population, env.num_envs // population
-    slots = shape[1]
+    for teacher in teachers:
+        _check_teacher(teacher)
+    population, slots = shape = len(actors), env.num_envs // len(actors)
+    acting, labelling = (Controller.from_policies(policies, slots) for policies in (actors, teachers))
     starts = [
         int(np.random.SeedSequence((*seed, slot)).generate_state(1)[0] >> 1) for seed in seeds for slot in range(slots)
     ]
@@ -82,8 +81,7 @@ def play(
     began = np.zeros(shape, np.int64)  # the step that each running episode began with
     found: list[list[list[Trajectory]]] = [[[] for _ in range(slots)] for _ in range(population)]
     while (left > 0).any():
-        action = mean_actions(actors, observation)
-        label = action if teachers is actors else mean_actions(teachers, observation)
+        action, label = (_mean_actions(controller, observation) for controller in (acting, labelling))
         step = env.step(action.reshape(env.num_envs, -1))
         steps.append((observation, label, step.reward.reshape(shape)))
         for p, slot in np.argwhere((step.terminated | step.truncated).reshape(shape)).tolist():
@@ -117,50 +115,28 @@ def segment(episode: Trajectory, length: int | None, generator: np.random.Genera
     total = len(episode.rewards)
     if length is None or total <= length:
         return episode
-    start = int(generator.integers(0, total - length + 1))
-    rest = episode._replace(
-        observations=episode.observations[start:], actions=episode.actions[start:], rewards=episode.rewards[start:]
-    )
-    return beginning(rest, length)
+    return cut(episode, int(generator.integers(0, total - length + 1)), length)
 
 
-def beginning(trajectory: Trajectory, length: int) -> Trajectory:
-    """The first `length` pairs of a trajectory, or all of it where it is no longer."""
-    if len(trajectory.rewards) <= length:
-        return trajectory
-    return trajectory._replace(
-        observations=trajectory.observations[:length],
-        actions=trajectory.actions[:length],
-        rewards=trajectory.rewards[:length],
-        last_observation=trajectory.observations[length],
-        terminated=False,
-        truncated=False,
-    )
+def cut(trajectory: Trajectory, start: int, length: int) -> Trajectory:
+    """`length` consecutive pairs from `start` on, or as many as there are."""
+    end = start + length
+    observations, actions, rewards = (part[start:end] for part in trajectory[:3])
+    found = trajectory._replace(observations=observations, actions=actions, rewards=rewards)
+    if end >= len(trajectory.rewards):
+        return found
+    return found._replace(last_observation=trajectory.observations[end], terminated=False, truncated=False)
 
 
-def mean_actions(networks: Layers, observation: FloatArray) -> FloatArray:
-    """The deterministic actions (P, N, act) of P tanh networks for (P, N, obs)."""
-    return squash(mlp(networks, observation, "tanh"))
+def _mean_actions(controller: Controller, observation: FloatArray) -> FloatArray:
+    """(P, N, act) for (P, N, obs), of controllers that never shift."""
+    controller.pick(observation)
+    return controller.act(observation)
 
 
-def network_of(teacher: Policy) -> Layers:
-    """The one network that a large-only policy acts with."""
-    header = teacher.header
-    if header.forced_gear is None:
+def _check_teacher(teacher: Policy) -> None:
+    if teacher.header.forced_gear is None:
         raise LowgearError(
-            f"a {header.variant} policy is no teacher, because its master picks: take a large-only one, "
+            f"a {teacher.header.variant} policy is no teacher, because its master picks: take a large-only one, "
             "or set its header's forced_gear to the gear that is to teach"
         )
-    if header.activation != "tanh":
-        raise LowgearError(f"a teacher with {header.activation} units cannot be recorded: only tanh is supported")
-    return teacher.weights.gears[header.forced_gear]
-
-
-def stack_networks(networks: Sequence[Layers]) -> Layers:
-    """Networks of P = 1 as one population; shapes that differ are an error."""
-    if len({tuple(weight.shape[1:] for weight, _ in network) for network in networks}) != 1:
-        raise LowgearError("teachers of different widths or tasks do not train students together")
-    return [
-        (np.concatenate([weight for weight, _ in layer]), np.concatenate([bias for _, bias in layer]))
-        for layer in zip(*networks, strict=True)
-    ]

@@ -107,14 +107,14 @@ def _parts(times: Mapping[str, StepTime], replays: Mapping[str, CompiledReplay])
 
 
 def _joules(replays: Mapping[str, CompiledReplay], progress: Progress) -> dict[str, float] | None:
-    meter, joules = energy.EnergyMeter(), {}
-    if not meter.readable:
+    meters, joules = energy.meters(), {}
+    if not meters:
         return None
     for key, replay in replays.items():
         progress(f"measuring energy: {key}")
         ns = interleave({key: replay.run}, 3)[key].median
         passes = max(1, round(energy.MEASURED_S * 1e9 / ns / replay.run(1)))
-        joules[key] = meter.joules(partial(replay.run, passes))
+        joules[key] = energy.joules(meters, partial(replay.run, passes))
     return joules
 
 

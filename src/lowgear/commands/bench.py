@@ -1,5 +1,6 @@
 """`lowgear bench`: what things take on this machine."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,8 +87,6 @@ def train(task: str | None, seconds: float, as_json: bool, **options: Any) -> No
       lowgear bench train walker-stand --agents 1,8,32,64
       lowgear bench train Walker2d-v3 --recipe paper --gears 64,256 --seconds 60 --json
     """
-    import os
-
     import jax
 
     from lowgear.bench.table import print_train

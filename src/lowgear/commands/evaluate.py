@@ -1,5 +1,7 @@
 """`lowgear evaluate`: what a run's controllers score and cost."""
 
+import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +51,6 @@ def evaluate(directory: Path, best: bool, as_json: bool, **options: Any) -> None
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --episodes 50
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --frontier 7
     """
-    import json
-
     from lowgear.commands import tables
     from lowgear.config.run_directory import RunDirectory
     from lowgear.policy.files import write_whole
@@ -86,8 +86,6 @@ def _at_settings(
 
 
 def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options: dict[str, Any]) -> dict[str, Any]:
-    from functools import partial
-
     from lowgear.envs import make_env
     from lowgear.evaluation.evaluate import play_policies, summarise
 

@@ -50,8 +50,7 @@ def export(directory: Path, form: str, out: Path | None, as_json: bool, **option
 
     from lowgear.export import export as write
     from lowgear.export.c_header import check_name, default_name
-    from lowgear.export.request import ExportRequest
-    from lowgear.export.source import default_out, read, writable
+    from lowgear.export.source import ExportRequest, default_out, read, writable
 
     name = options["name"]
     if name is not None:

@@ -1,5 +1,6 @@
 """How commands show what they found: JSON alone on standard output, or something to read."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -11,8 +12,6 @@ Report = TypeVar("Report")
 
 def show(report: Report, as_json: bool, table: Callable[[Report], None]) -> None:
     """The report as JSON, or as `table` prints it."""
-    import json
-
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:

@@ -78,7 +78,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     if dry_run:
         return
     try:
-        result = catalogue.carry_out(chosen, named, setup, store)
+        rows, remarks = catalogue.carry_out(chosen, named, setup, store)
     except KeyboardInterrupt:
         display.close()
         click.echo("stopped; the same command goes on from here", err=True)
@@ -86,10 +86,10 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     finally:
         display.close()
     console = Console()
-    console.print(f"\n{result.title}")
-    for shown in table.terminal(result.rows):
+    console.print(f"\n{chosen.title}")
+    for shown in table.terminal(rows):
         console.print(shown)
-    for remark in result.remarks:
+    for remark in remarks:
         click.echo(remark)
-    for path in catalogue.write(result, setup, out / name):
+    for path in catalogue.write(chosen, rows, remarks, setup, out / name):
         click.echo(str(path), err=True)

@@ -1,5 +1,6 @@
 """`lowgear tasks`: what can be trained."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -44,8 +45,6 @@ def tasks(name: str | None, gears: tuple[int, ...] | None, try_out: bool, as_jso
 
 
 def _find(name: str, gears: tuple[int, ...] | None) -> "Task":
-    from dataclasses import replace
-
     from lowgear.config.tasks import find
 
     task = find(name)

@@ -1,6 +1,8 @@
 """`lowgear train`: a population from nothing, or a run that goes on."""
 
 import contextlib
+import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,8 +110,6 @@ def _reject_options_beside_resume() -> None:
 
 
 def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConfig]":
-    import time
-
     from lowgear.config import settings
     from lowgear.config.run import resolve
     from lowgear.config.run_directory import RunDirectory
@@ -136,8 +136,6 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
 
 
 def _run(directory: "RunDirectory", config: "RunConfig") -> None:
-    from functools import partial
-
     from lowgear.commands import tables
     from lowgear.envs import make_env
     from lowgear.training.loop import Training

@@ -1,5 +1,8 @@
 """`lowgear tune`: the dial's setting that meets a demand."""
 
+import json
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +68,6 @@ def tune(directory: Path, agents: tuple[int, ...] | None, best: bool, as_json: b
       lowgear tune runs/NAME --max-flops 0.1
       lowgear tune runs/NAME --max-latency-us 0.06
     """
-    import json
-    from dataclasses import asdict
-
     from lowgear.config.run_directory import RunDirectory
     from lowgear.policy.files import write_whole
 
@@ -163,8 +163,6 @@ def _with_dials(run: "RunDirectory", agents: tuple[int, ...] | None, best: bool)
 
 
 def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, Any]) -> "list[TuneResult]":
-    from functools import partial
-
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from lowgear.envs import make_env
@@ -200,8 +198,6 @@ def _latency(policy: "Policy", make_env: Any) -> Any:
 
 def _reference(directory: Path, task: str, options: dict[str, Any]) -> float:
     """Mean return of a run's large-only agents."""
-    from functools import partial
-
     from lowgear.config.run_directory import RunDirectory
     from lowgear.envs import make_env
     from lowgear.evaluation.evaluate import play_policies

@@ -43,25 +43,9 @@ def make_env(config: RunConfig, num_envs: int) -> BatchEnv:
 
 def wrap(env: Any, num_envs: int = 1, end_on_success: bool = False) -> BatchEnv:
     """A Gymnasium environment, a factory (called `num_envs` times) or a vector of them, as a batch."""
-    from lowgear.envs.gym import batch, ending, has_goals, single, vectorised
-    from lowgear.envs.spaces import check_num_envs
+    from lowgear.envs import gym
 
-    if vectorised(env):
-        if end_on_success and has_goals(env.single_observation_space):
-            raise LowgearError("a vector of environments ends its own episodes: pass a function that makes one")
-        if num_envs not in (1, env.num_envs):
-            raise LowgearError(f"a vector of {env.num_envs} environments cannot be {num_envs}; leave num_envs out")
-        return batch(env)
-    if single(env):
-        if num_envs != 1:
-            raise LowgearError(f"one environment cannot be {num_envs}; pass a function that makes a new one each time")
-        return batch([lambda: ending(env, end_on_success)])
-    if callable(env):
-        return batch([lambda: ending(env(), end_on_success)] * check_num_envs(num_envs))
-    raise LowgearError(
-        f"{type(env).__name__} is no environment: pass a gymnasium.Env, a function that makes one, "
-        "or a gymnasium.vector.VectorEnv"
-    )
+    return gym.wrap(env, num_envs, end_on_success)
 
 
 def _check_sizes(task: Task, spec: EnvSpec) -> None:

@@ -8,6 +8,7 @@ own order; a goal environment's is observation, achieved_goal, desired_goal, as 
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -16,29 +17,16 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from lowgear import LowgearError
-from lowgear.envs.goals import Asked, GoalRule
+from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
+from lowgear.envs.goals import Asked
 from lowgear.envs.protocol import Step
-from lowgear.envs.spaces import (
-    GOAL_KEYS,
-    SUCCESS_KEYS,
-    action_bounds,
-    all_finite,
-    check_num_envs,
-    check_seeds,
-    check_shape,
-    env_spec,
-    field_size,
-    goals_last,
-    not_box,
-    not_finite,
-    raised,
-)
+from lowgear.envs.spaces import GOAL_KEYS, SUCCESS_KEYS, action_bounds, env_spec, field_size, goals_last, not_box
 from lowgear.policy.arrays import BoolArray, FloatArray
 
 Factory = Callable[[], Any]
 
 
-class GymEnv:
+class GymEnv(CheckedEnv):
     """A VectorEnv in SAME_STEP mode, behind the protocol."""
 
     def __init__(self, name: str, vector: VectorEnv[Any, Any, Any]) -> None:
@@ -48,40 +36,23 @@ class GymEnv:
                 f"{name} is a vector with autoreset mode {getattr(mode, 'name', mode)}, whose reset steps "
                 "are no transitions: make it with autoreset_mode=AutoresetMode.SAME_STEP, or pass a factory"
             )
-        self.num_envs = vector.num_envs
         self._vector = vector
         actions = vector.single_action_space
         if not isinstance(actions, gymnasium.spaces.Box):
             raise not_box(name, "action", actions)
-        self._bounds = action_bounds(name, actions.low, actions.high, actions.shape, actions.dtype)
+        bounds = action_bounds(name, actions.low, actions.high, actions.shape, actions.dtype)
         self._fields = _fields(name, vector.single_observation_space)
         layout = [(".".join(path), size) for path, size in self._fields]
         has_success = has_goals(vector.single_observation_space)  # infos have no space of their own
-        self.spec = env_spec(name, self._bounds, layout, _time_limit(vector), has_success)
-        self.goal_rule: GoalRule | None = _goal_rule(name, vector) if self.spec.desired_goal is not None else None
-        self._steps = 0
+        spec = env_spec(name, bounds, layout, _time_limit(vector), has_success)
+        super().__init__(spec, bounds, vector.num_envs)
+        self.goal_rule = _goal_rule(name, vector) if spec.desired_goal is not None else None
 
-    def reset(self, seeds: Sequence[int]) -> FloatArray:
-        """Reset every environment with its own seed and return the first observations."""
-        env_seeds: Any = check_seeds(seeds, self.num_envs)  # VectorEnv's annotation forgets the list
-        self._steps = 0
-        try:
-            raw, _ = self._vector.reset(seed=env_seeds)
-        except Exception as error:
-            raise raised(self.spec.name, "on reset", error) from error
-        observation = self._flat(raw, self.num_envs)
-        if not all_finite(observation):
-            raise not_finite(self.spec, 0, observation, None, None)
-        return observation
+    def _begin(self, seeds: Any) -> FloatArray:  # VectorEnv's annotation forgets the list
+        return self._flat(self._vector.reset(seed=seeds)[0], self.num_envs)
 
-    def step(self, actions: FloatArray) -> Step:
-        """Step all environments; where none ended, `last_observation` is the same array as `observation`."""
-        check_shape(self.spec, actions, self.num_envs)
-        self._steps += 1
-        try:
-            raw, rewards, terminated, truncated, infos = self._vector.step(self._bounds.scale(actions))
-        except Exception as error:
-            raise raised(self.spec.name, f"at step {self._steps}", error) from error
+    def _advance(self, actions: FloatArray) -> Step:
+        raw, rewards, terminated, truncated, infos = self._vector.step(actions)
         observation = last_observation = self._flat(raw, self.num_envs)
         ended = np.flatnonzero(terminated | truncated)
         if len(ended):
@@ -89,9 +60,6 @@ class GymEnv:
             for i in ended.tolist():
                 last_observation[i] = self._flat(infos["final_obs"][i], 1)[0]
         reward = np.asarray(rewards).astype(np.float32)
-        for array in (last_observation, observation):
-            if not (all_finite(array) and all_finite(reward)):
-                raise not_finite(self.spec, self._steps, array, reward, actions)
         success = self._success(infos, ended) if self.spec.has_success else None
         return Step(observation, reward, terminated.copy(), truncated & ~terminated, last_observation, success)
 
@@ -124,24 +92,39 @@ class GymEnv:
         return success
 
 
-def vectorised(env: Any) -> bool:
-    """Whether `env` is a batch already."""
-    return isinstance(env, VectorEnv)
+def wrap(env: Any, num_envs: int, end_on_success: bool) -> GymEnv:
+    """What a person passed in, named after what it is."""
+    if isinstance(env, VectorEnv):
+        if end_on_success and has_goals(env.single_observation_space):
+            raise LowgearError("a vector of environments ends its own episodes: pass a function that makes one")
+        if num_envs not in (1, env.num_envs):
+            raise LowgearError(f"a vector of {env.num_envs} environments cannot be {num_envs}; leave num_envs out")
+        return GymEnv(_name(env), env)
+    if isinstance(env, gymnasium.Env):
+        if num_envs != 1:
+            raise LowgearError(f"one environment cannot be {num_envs}; pass a function that makes a new one each time")
+        return _batch(_name(env), [lambda: env], end_on_success)
+    if not callable(env):
+        raise LowgearError(
+            f"{type(env).__name__} is no environment: pass a gymnasium.Env, a function that makes one, "
+            "or a gymnasium.vector.VectorEnv"
+        )
+    check_num_envs(num_envs)
+    with blamed_on("the environment's factory", "when called"):
+        first = env()
+    if not isinstance(first, gymnasium.Env):
+        raise LowgearError(f"the factory made a {type(first).__name__}; it must make a gymnasium.Env")
+    return _batch(_name(first), [lambda: first, *[env] * (num_envs - 1)], end_on_success)
 
 
-def single(env: Any) -> bool:
-    """Whether `env` is one environment."""
-    return isinstance(env, gymnasium.Env)
+def registered(name: str, env_id: str, num_envs: int, end_on_success: bool) -> GymEnv:
+    """`num_envs` of the registered environment `env_id`."""
+    return _batch(name, [lambda: _make(name, env_id)] * check_num_envs(num_envs), end_on_success)
 
 
 def has_goals(space: gymnasium.Space[Any]) -> bool:
     """Whether observations of `space` are a goal environment's, the only ones known to say when they succeeded."""
     return isinstance(space, gymnasium.spaces.Dict) and goals_last(list(space.spaces)) == list(GOAL_KEYS)
-
-
-def ending(env: gymnasium.Env[Any, Any], end_on_success: bool) -> gymnasium.Env[Any, Any]:
-    """`env`, whose episodes end on success if so wanted and if it has goals."""
-    return EndOnSuccess(env) if end_on_success and has_goals(env.observation_space) else env
 
 
 class EndOnSuccess(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -154,28 +137,16 @@ class EndOnSuccess(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, reward, terminated or success, truncated and not success, info
 
 
-def registered(name: str, env_id: str, num_envs: int, end_on_success: bool = False) -> GymEnv:
-    """`num_envs` of the registered environment `env_id`."""
+def _batch(name: str, factories: Sequence[Factory], end_on_success: bool) -> GymEnv:
+    """One environment from each factory; their episodes end on success if so wanted and if they have goals."""
 
-    factories = [lambda: ending(_make(name, env_id), end_on_success)] * check_num_envs(num_envs)
-    return GymEnv(name, SyncVectorEnv(factories, autoreset_mode=AutoresetMode.SAME_STEP))
+    def ending(factory: Factory) -> gymnasium.Env[Any, Any]:
+        env = factory()
+        return EndOnSuccess(env) if end_on_success and has_goals(env.observation_space) else env
 
-
-def batch(source: VectorEnv[Any, Any, Any] | Sequence[Factory]) -> GymEnv:
-    """A passed-in vector, or one environment from each factory, named after what it is."""
-    if isinstance(source, VectorEnv):
-        return GymEnv(_name(source), source)
-    try:
-        first = source[0]()
-    except Exception as error:
-        raise raised("the environment's factory", "when called", error) from error
-    if not isinstance(first, gymnasium.Env):
-        raise LowgearError(f"the factory made a {type(first).__name__}; it must make a gymnasium.Env")
-    name = _name(first)
-    try:
-        vector = SyncVectorEnv([lambda: first, *source[1:]], autoreset_mode=AutoresetMode.SAME_STEP)
-    except Exception as error:
-        raise raised(name, "while it was made", error) from error
+    with blamed_on(name, "while it was made"):
+        made = [partial(ending, factory) for factory in factories]
+        vector = SyncVectorEnv(made, autoreset_mode=AutoresetMode.SAME_STEP)
     return GymEnv(name, vector)
 
 
@@ -195,18 +166,19 @@ def _make(name: str, env_id: str) -> gymnasium.Env[Any, Any]:
         raise LowgearError(
             f"{name}: Gymnasium knows no {env_id!r} ({error}): check the spelling, or install its package"
         ) from error
-    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
-        missing = raised(name, "while it was made", error)
-        raise LowgearError(
-            f"{missing}; `pip install 'lowgear[gym]'` brings MuJoCo, Box2D and gymnasium-robotics"
-        ) from error
-    except AssertionError as error:
-        failure = raised(name, "while it was made", error)
-        # gymnasium-robotics 1.4.2 compares MuJoCo's enums in a way that mujoco 3.12 and later deny.
-        hint = "; Fetch and Hand need `pip install 'mujoco<3.12'`, or take EnvPool's: envpool:FetchReach-v1"
-        raise LowgearError(f"{failure}{hint if 'gymnasium_robotics' in sys.modules else ''}") from error
     except Exception as error:
-        raise raised(name, "while it was made", error) from error
+        with blamed_on(name, "while it was made", _remedy(error)):
+            raise
+
+
+def _remedy(error: Exception) -> str:
+    """For an environment that could not be made."""
+    if isinstance(error, gymnasium.error.DependencyNotInstalled | ImportError):
+        return "; `pip install 'lowgear[gym]'` brings MuJoCo, Box2D and gymnasium-robotics"
+    if isinstance(error, AssertionError) and "gymnasium_robotics" in sys.modules:
+        # gymnasium-robotics 1.4.2 compares MuJoCo's enums in a way that mujoco 3.12 and later deny.
+        return "; Fetch and Hand need `pip install 'mujoco<3.12'`, or take EnvPool's: envpool:FetchReach-v1"
+    return ""
 
 
 def _fields(name: str, space: gymnasium.Space[Any], path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], int]]:

@@ -6,7 +6,6 @@ seeds only. Environments that ended are reset within the same step, so EnvPool's
 ignore their actions, never happen.
 """
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,22 +14,10 @@ import numpy.typing as npt
 
 from lowgear import LowgearError
 from lowgear.envs.assets import corrected
-from lowgear.envs.goals import Distance, GoalRule
+from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
+from lowgear.envs.goals import Distance
 from lowgear.envs.protocol import Step
-from lowgear.envs.spaces import (
-    SUCCESS_KEYS,
-    action_bounds,
-    all_finite,
-    check_num_envs,
-    check_seeds,
-    check_shape,
-    env_spec,
-    field_size,
-    goals_last,
-    not_box,
-    not_finite,
-    raised,
-)
+from lowgear.envs.spaces import SUCCESS_KEYS, action_bounds, env_spec, field_size, goals_last, nearest, not_box
 from lowgear.policy.arrays import FloatArray
 
 try:
@@ -45,7 +32,7 @@ DM_CONTROL_KEYS = {
 }
 
 
-class PoolEnv:
+class PoolEnv(CheckedEnv):
     """`num_envs` environments of EnvPool's `env_id`, stepped by `threads` threads (default: one per core).
 
     With `end_on_success` an episode ends for real once it succeeds.
@@ -54,61 +41,40 @@ class PoolEnv:
     def __init__(
         self, name: str, env_id: str, num_envs: int, threads: int | None = None, end_on_success: bool = False
     ) -> None:
-        self.num_envs = check_num_envs(num_envs)
+        check_num_envs(num_envs)
         self._env_id = env_id
         self._threads = threads or 0  # EnvPool reads 0 as one for each core
         pool_spec = _pool_spec(name, env_id)
         self._base_path = str(pool_spec.config.base_path)
-        self._bounds = _bounds(name, pool_spec)
+        bounds = _bounds(name, pool_spec)
         fields = _observation_fields(name, env_id, pool_spec)
         keys = list(pool_spec._state_keys)
         success = [f"info:{key}" for key in SUCCESS_KEYS if f"info:{key}" in keys]
-        self.spec = env_spec(
-            name=name,
-            bounds=self._bounds,
-            layout=[(key, size) for _, key, size in fields],
-            max_episode_steps=int(pool_spec.config.max_episode_steps),
-            has_success=bool(success),
-        )
+        layout, limit = [(key, size) for _, key, size in fields], int(pool_spec.config.max_episode_steps)
+        super().__init__(env_spec(name, bounds, layout, limit, bool(success)), bounds, num_envs)
         self._columns = _columns(fields)
         self._reward, self._done, self._trunc = (keys.index(key) for key in ("reward", "done", "trunc"))
         self._success = keys.index(success[0]) if success else None
         self._end_on_success = end_on_success and bool(success)
-        self.goal_rule: GoalRule | None = _goal_rule(pool_spec) if self.spec.desired_goal is not None else None
+        self.goal_rule = _goal_rule(pool_spec) if self.spec.desired_goal is not None else None
         self._ids: npt.NDArray[np.int32] = np.arange(num_envs, dtype=np.int32)
         self._pool: Any = None
-        self._steps = 0
 
-    def reset(self, seeds: Sequence[int]) -> FloatArray:
-        """Build the pool anew from `seeds` and return the first observations."""
-        env_seeds = check_seeds(seeds, self.num_envs)
+    def _begin(self, seeds: list[int]) -> FloatArray:
         self.close()
-        try:
-            with corrected(self._env_id, self._base_path) as base_path:
-                self._pool = envpool.make_gymnasium(
-                    self._env_id,
-                    num_envs=self.num_envs,
-                    num_threads=self._threads,
-                    seed=env_seeds,
-                    base_path=base_path,
-                )
-        except Exception as error:
-            raise raised(self.spec.name, "while it was made", error) from error
-        self._steps = 0
+        sizes = {"num_envs": self.num_envs, "num_threads": self._threads}
+        with (
+            blamed_on(self.spec.name, "while it was made"),
+            corrected(self._env_id, self._base_path) as base_path,
+        ):
+            self._pool = envpool.make_gymnasium(self._env_id, **sizes, seed=seeds, base_path=base_path)
         return self._first_observations(self._ids)
 
-    def step(self, actions: FloatArray) -> Step:
-        """Step all environments; where none ended, `last_observation` is the same array as `observation`."""
-        if self._pool is None:
-            raise LowgearError(f"{self.spec.name} was stepped before it was reset; call reset(seeds) first")
-        check_shape(self.spec, actions, self.num_envs)
-        self._pool._send([self._ids, self._ids, self._bounds.scale(actions)])
+    def _advance(self, actions: FloatArray) -> Step:
+        self._pool._send([self._ids, self._ids, actions])
         state = self._pool._recv()
-        self._steps += 1
         last_observation = self._flat(state, self.num_envs)
         reward = state[self._reward].astype(np.float32)
-        if not (all_finite(last_observation) and all_finite(reward)):
-            raise not_finite(self.spec, self._steps, last_observation, reward, actions)
         truncated = state[self._trunc].copy()
         terminated = state[self._done] & ~truncated
         success = None if self._success is None else state[self._success] > 0.5
@@ -124,14 +90,11 @@ class PoolEnv:
 
     def close(self) -> None:
         """Let go of the pool; its threads end with it."""
-        self._pool = None
+        self._pool = self._steps = None
 
     def _first_observations(self, ids: npt.NDArray[np.int32]) -> FloatArray:
         self._pool._reset(ids)
-        observation = self._flat(self._pool._recv(), len(ids))
-        if not all_finite(observation):
-            raise not_finite(self.spec, self._steps, observation, None, None)
-        return observation
+        return self._flat(self._pool._recv(), len(ids))
 
     def _flat(self, state: list[npt.NDArray[Any]], rows: int) -> FloatArray:
         """The fields of a raw state side by side, in an array of our own."""
@@ -146,13 +109,10 @@ class PoolEnv:
 def _pool_spec(name: str, env_id: str) -> Any:
     known = envpool.list_all_envs()
     if env_id not in known:
-        near = difflib.get_close_matches(env_id, known, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else "envpool.list_all_envs() names them all"
+        hint = nearest(env_id, known) or "envpool.list_all_envs() names them all"
         raise LowgearError(f"{name}: EnvPool has no environment {env_id!r}; {hint}")
-    try:
+    with blamed_on(name, "while it was made"):
         return envpool.make_spec(env_id)
-    except Exception as error:
-        raise raised(name, "while it was made", error) from error
 
 
 def _goal_rule(pool_spec: Any) -> Distance | None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 import numpy as np
 
@@ -14,8 +15,7 @@ TRIAL_S = 1.0
 
 def steps_per_second(task: Task, on_progress: Callable[[float], None] = lambda _: None) -> float:
     """Environment steps a second, over about a second; `on_progress` is told the share that is done."""
-    env = envs.make(task, TRIAL_ENVS)
-    try:
+    with closing(envs.make(task, TRIAL_ENVS)) as env:
         env.reset(range(TRIAL_ENVS))
         rng = np.random.default_rng(0)
         steps, elapsed, start = 0, 0.0, time.perf_counter()
@@ -25,5 +25,3 @@ def steps_per_second(task: Task, on_progress: Callable[[float], None] = lambda _
             elapsed = time.perf_counter() - start
             on_progress(min(1.0, elapsed / TRIAL_S))
         return steps / elapsed
-    finally:
-        env.close()

@@ -8,8 +8,7 @@ from lowgear import LowgearError, __version__
 from lowgear.export.c_format import export_c
 from lowgear.export.numpy_format import export_numpy
 from lowgear.export.onnx_format import export_onnx
-from lowgear.export.request import ExportRequest
-from lowgear.export.source import SEED, writable
+from lowgear.export.source import SEED, ExportRequest, writable
 from lowgear.policy.files import write_whole
 
 REPORT = "export.json"

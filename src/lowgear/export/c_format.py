@@ -17,8 +17,7 @@ from lowgear.export.c_library import Library, build_library, library_returns
 from lowgear.export.c_source import c_source
 from lowgear.export.check import clearest
 from lowgear.export.layers import exported_networks, quantise
-from lowgear.export.request import ExportFiles, ExportRequest
-from lowgear.export.source import SEED, Source
+from lowgear.export.source import SEED, ExportFiles, ExportRequest, Source
 from lowgear.policy.file import Policy
 
 LOSS_EPISODES = 32  # to measure what int8 weights cost

@@ -32,6 +32,9 @@ def c_header(policy: Policy, name: str) -> str:
     """NAME.h."""
     header, upper = policy.header, name.upper()
     dial = _dial_declarations(header, name) if policy.turns and header.forced_gear is None else ""
+    observations = _ranges((size, _plain(key) or "observation") for key, size in header.layout)
+    bounds = itertools.groupby(zip(header.action_low, header.action_high, strict=True))
+    actions = _ranges((len(list(same)), f"{low:g} to {high:g}") for (low, high), same in bounds)
     return f"""\
 /*
  * {about(header)}
@@ -39,9 +42,9 @@ def c_header(policy: Policy, name: str) -> str:
  * written, so threads may share this code.
  *
  * Observation: {header.obs_dim} floats, in the units the environment gives them in (no normalisation):
-{_observation_ranges(header)}
+{observations}
  * Action: {header.act_dim} floats within
-{_action_ranges(header)}
+{actions}
  *
  * Whatever comes in, the action is finite and within its bounds: an observation that is NaN is read as 0, an infinite
  * one acts as +-{OBSERVATION_LIMIT:g} would. Do not compile with -ffast-math, which takes this check out.
@@ -94,15 +97,6 @@ def about(header: PolicyHeader) -> str:
 def _plain(text: str) -> str:
     """What a name from a policy file may put into a comment."""
     return re.sub(r"[^A-Za-z0-9 _.:+-]", "?", text)
-
-
-def _observation_ranges(header: PolicyHeader) -> str:
-    return _ranges((size, _plain(key) or "observation") for key, size in header.layout)
-
-
-def _action_ranges(header: PolicyHeader) -> str:
-    runs = itertools.groupby(zip(header.action_low, header.action_high, strict=True))
-    return _ranges((len(list(same)), f"{low:g} to {high:g}") for (low, high), same in runs)
 
 
 def _ranges(parts: Iterable[tuple[int, str]]) -> str:

@@ -10,7 +10,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from lowgear.export.check import ExportedStep
-from lowgear.export.request import ExportFiles, ExportRequest
+from lowgear.export.source import ExportFiles, ExportRequest
 from lowgear.policy.arrays import FloatArray
 
 PROGRAM = "controller.py"

@@ -7,8 +7,8 @@ import numpy as np
 
 from lowgear import LowgearError
 from lowgear.evaluation.record import Episode
-from lowgear.export.check import ExportedController, ExportedStep, action_error
-from lowgear.export.request import ExportFiles, ExportRequest
+from lowgear.export.check import ExportedStep, action_error
+from lowgear.export.source import ExportFiles, ExportRequest
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import Controller
 from lowgear.policy.file import Policy
@@ -25,7 +25,7 @@ def export_onnx(request: ExportRequest) -> ExportFiles:
     report = {
         "opset": OPSET,
         "ir_version": IR_VERSION,
-        "checked": source.check(onnx_controller(source.policy, files), episodes, "the ONNX controller"),
+        "checked": source.check(OnnxController(source.policy, files), episodes, "the ONNX controller"),
         "gears_alone_error": _gears_alone_error(source.policy, files, episodes),
     }
     return ExportFiles(files, report)
@@ -43,41 +43,29 @@ def session(model: bytes) -> Any:
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def onnx_controller(policy: Policy, files: dict[str, bytes]) -> ExportedController:
-    """Runs the whole-controller model, or the one gear of a policy that never shifts."""
-    return (
-        OnnxController(policy, files)
-        if policy.header.forced_gear is None
-        else OnnxGear(policy.header.forced_gear, files)
-    )
-
-
 class OnnxController:
-    """controller.onnx, from any state."""
+    """controller.onnx, from any state; of a policy that never shifts, the model of its one gear."""
 
     def __init__(self, policy: Policy, files: dict[str, bytes]) -> None:
-        self._session, dial = session(files["controller.onnx"]), policy.header.dial
-        position = None if dial is None else dial.position(policy.header.cost_coefficient)
+        header = policy.header
+        self._forced = header.forced_gear
+        self._session = session(files["controller.onnx" if self._forced is None else f"gear{self._forced}.onnx"])
+        position = None if header.dial is None else header.dial.position(header.cost_coefficient)
         self._dial = {} if position is None else {"position": np.array([position], np.float32)}
 
     def step_from(self, choice: int, left: int, observation: FloatArray) -> ExportedStep:
         """One step from a state."""
+        if self._forced is not None:
+            return ExportedStep(self._forced, self._forced, act_alone(self._session, observation))
         inputs = {"observation": observation[None], "choice": np.array([choice]), "left": np.array([left])}
         action, gear, chosen, _ = self._session.run(None, inputs | self._dial)
         return ExportedStep(int(chosen[0]), int(gear[0]), action[0])
 
 
-class OnnxGear:
-    """gearG.onnx alone."""
-
-    def __init__(self, gear: int, files: dict[str, bytes]) -> None:
-        self._session, self._gear = session(files[f"gear{gear}.onnx"]), gear
-
-    def step_from(self, choice: int, left: int, observation: FloatArray) -> ExportedStep:
-        """One step; it has no state."""
-        del choice, left
-        (action,) = self._session.run(None, {"observation": observation[None]})
-        return ExportedStep(self._gear, self._gear, action[0])
+def act_alone(gear: Any, observation: FloatArray) -> FloatArray:
+    """What a gear's own model does."""
+    action: FloatArray = gear.run(None, {"observation": observation[None]})[0][0]
+    return action
 
 
 def _gears_alone_error(policy: Policy, files: dict[str, bytes], episodes: Sequence[Episode]) -> float:
@@ -86,8 +74,8 @@ def _gears_alone_error(policy: Policy, files: dict[str, bytes], episodes: Sequen
     observation = np.concatenate([episode.observation[:CHECKED_STEPS] for episode in episodes])
     for gear in range(network.gears):
         if f"gear{gear}.onnx" in files:
-            alone = OnnxGear(gear, files)
-            actions = np.array([alone.step_from(0, 0, row).action for row in observation])
+            alone = session(files[f"gear{gear}.onnx"])
+            actions = np.array([act_alone(alone, row) for row in observation])
             expected = policy.bounds.scale(network.act_with(gear, observation[None]))[0]
             largest = max(largest, action_error(policy, actions, expected))
     return largest

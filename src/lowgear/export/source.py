@@ -1,4 +1,4 @@
-"""What a person names to export, a run directory with an agent's number or a policy file, and its recorded episodes."""
+"""What a person names to export, a run directory with an agent's number or a policy file, and what comes of it."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -43,6 +43,25 @@ class Source:
     def check(self, exported: ExportedController, episodes: Sequence[Episode], what: str) -> dict[str, Any]:
         """Hold an export against its episodes; what export.json says of it, or an error where it acts otherwise."""
         return asdict(require_equal(compare(exported, episodes, self.make_env is not None), what))
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """One export that was asked for, in any format."""
+
+    source: Source
+    name: str  # of files and symbols
+    weights: str = "float32"  # or int8, for C
+    episodes: int = 4  # to check it on
+    unchecked: bool = False  # write C although no compiler can check it
+
+
+@dataclass(frozen=True)
+class ExportFiles:
+    """Files by name, and what export.json says of them."""
+
+    files: dict[str, bytes]
+    report: dict[str, Any]
 
 
 def record_episodes(policy: Policy, make_env: MakeEnv, count: int, seed: int = SEED) -> list[Episode]:

@@ -9,7 +9,6 @@ import base64
 import hashlib
 import html
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -78,22 +77,12 @@ def write(sections: Sequence[RunSection], together: Sequence[Figure]) -> str:
 
 
 def embed(data: Json) -> str:
-    """JSON that can stand inside a script element whatever its strings hold."""
-    text = json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """JSON that can stand inside a script element whatever its strings hold; null for what JSON has no number for."""
+    finite = json.loads(json.dumps(data), parse_constant=lambda _: None)
+    text = json.dumps(finite, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
-
-
-def _finite(value: Any) -> Any:
-    """With null for what JSON has no number for, so that a browser can read it."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
 
 
 def _section(section: RunSection) -> Json:

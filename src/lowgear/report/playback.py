@@ -37,11 +37,6 @@ class Playback:
     frames: tuple[Frame, ...]  # one before every `every`-th step, from the first on
     every: int
 
-    @property
-    def gear_share(self) -> list[float]:
-        """Share of the steps in each gear."""
-        return [float(steps) / self.episode.steps for steps in self.episode.gear_steps]
-
     def until(self, steps: int) -> "Playback":
         """Its first steps."""
         return replace(

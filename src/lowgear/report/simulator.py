@@ -5,12 +5,11 @@ EnvPool, which trains, can't render. Its tasks have the same physics and observa
 trained, without frames, and `Simulator.render_error` says why.
 """
 
-import contextlib
 import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,24 +49,29 @@ def open_simulator(header: PolicyHeader, end_on_success: bool, frames: bool = Tr
     """For the policy: one that renders if frames are wanted and possible, else where the policy was trained."""
     task = find(header.task)
     why = None
-    if frames:
-        try:
-            with _quiet():
-                simulator = _rendering(task, header, end_on_success)
-                try:
-                    _check(simulator, header)
-                except BaseException:
-                    simulator.close()
-                    raise
-                return simulator
-        except Exception as error:  # whatever a simulator or a driver raises, the rest of the report goes on
-            why = _reason(error)
-    with _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # simulators complain of their own age; that is not the reader's concern
+        if frames:
+            try:
+                return _rendering(task, header, end_on_success)
+            except Exception as error:  # whatever a simulator or a driver raises, the rest of the report goes on
+                why = _reason(error)
         env = envs.make(task, 1, end_on_success=end_on_success)
     return Simulator(env, f"{task.env_id} of {SOURCES[task.source]}", None, why)
 
 
 def _rendering(task: Task, header: PolicyHeader, end_on_success: bool) -> Simulator:
+    """One that renders what the policy was trained on, or an error."""
+    simulator = _renderer(task, header, end_on_success)
+    try:
+        _check(simulator, header)
+    except BaseException:
+        simulator.close()
+        raise
+    return simulator
+
+
+def _renderer(task: Task, header: PolicyHeader, end_on_success: bool) -> Simulator:
     if _headless():
         os.environ.setdefault("MUJOCO_GL", "egl")
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # of the classic controls' drawings
@@ -157,11 +161,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, LowgearError) and "GL" not in text:
         return text
     return f"drawing failed ({type(error).__name__}: {text}); {PACKAGES}"
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Simulators complain of their own age; that is not the reader's concern."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

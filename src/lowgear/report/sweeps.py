@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from lowgear.report.figure import Axis, Chart, Figure, Series, axis, score_axis
 from lowgear.report.matplotlib_figure import save
@@ -15,15 +16,24 @@ SIZE = (6.5, 3.2)  # inches
 NOTE = "Means over seeds; the band is their 95% bootstrap interval."
 
 
+class Point(NamedTuple):
+    """What was found at one value of what is swept."""
+
+    x: float
+    score: float  # mean over seeds
+    low: float  # of its 95% interval; both ends are the score where there is one seed
+    high: float
+    large_share: float
+
+
 @dataclass(frozen=True)
 class Sweep:
     """One variant along what is swept."""
 
     label: str
     variant: str
-    score: str  # what is scored: return, or success rate
-    x: tuple[float, ...]
-    settings: tuple[Setting, ...]
+    kind: str  # of the scores: return, or success rate
+    points: tuple[Point, ...]
 
 
 def against_coefficient(run: RunData) -> list[Sweep]:
@@ -32,8 +42,8 @@ def against_coefficient(run: RunData) -> list[Sweep]:
     for line in run.evaluation.lines():
         own = [s for s in line if s.coefficient > 0 and pays(s.variant)]
         if len(own) > 1:
-            xs = tuple(s.coefficient for s in own)
-            found.append(Sweep(own[0].label, own[0].variant, run.evaluation.kind, xs, tuple(own)))
+            points = tuple(_point(s.coefficient, s) for s in own)
+            found.append(Sweep(own[0].label, own[0].variant, run.evaluation.kind, points))
     return found
 
 
@@ -41,16 +51,16 @@ def against_period(runs: Sequence[RunData]) -> list[Sweep]:
     """Runs of one task whose masters have one period each, two different ones at least; the best setting of each."""
     found = []
     for task in dict.fromkeys(run.task.name for run in runs):
-        points: dict[float, Setting] = {}
+        points: dict[float, Point] = {}
         kind = "return"
         for run in runs:
             own = [s for s in run.settings if s.variant == "asymmetric"]
             if run.task.name == task and len(run.config.recipe.periods) == 1 and own:
-                points[float(run.config.recipe.periods[0])] = best(own)
+                period = float(run.config.recipe.periods[0])
+                points[period] = _point(period, best(own))
                 kind = run.evaluation.kind
         if len(points) > 1:
-            xs = tuple(sorted(points))
-            found.append(Sweep(task, "asymmetric", kind, xs, tuple(points[x] for x in xs)))
+            found.append(Sweep(task, "asymmetric", kind, tuple(sorted(points.values()))))
     return found
 
 
@@ -77,6 +87,10 @@ def draw_sweep(sweep: Sweep, across: str, name: str, directory: Path, facts: str
     return save(_describe(sweep, across, name, facts), directory)
 
 
+def _point(x: float, setting: Setting) -> Point:
+    return Point(x, setting.score.mean, setting.mean_low, setting.mean_high, setting.large_share)
+
+
 def _describe(sweep: Sweep, across: str, name: str, facts: str) -> Figure:
     file = re.sub(r"[^\w.-]+", "-", f"{name}-{sweep.label}")
     return Figure(file, sweep.label, facts, NOTE, _charts([sweep], across, "period {}"), SIZE, legend=False)
@@ -84,20 +98,19 @@ def _describe(sweep: Sweep, across: str, name: str, facts: str) -> Figure:
 
 def _charts(sweeps: Sequence[Sweep], across: str, name: str) -> tuple[Chart, Chart]:
     """The scores and the shares of the large gear."""
-    settings = [setting for sweep in sweeps for setting in sweep.settings]
-    x = axis(across, [x for sweep in sweeps for x in sweep.x], "log" in across, name=name)
-    heights = [value for s in settings for value in (s.mean_low, s.mean_high, s.score.mean)]
-    highest = 1.07 * max(0.05, *(s.large_share for s in settings))
+    points = [point for sweep in sweeps for point in sweep.points]
+    x = axis(across, [point.x for point in points], "log" in across, name=name)
+    heights = [value for point in points for value in (point.low, point.high, point.score)]
+    highest = 1.07 * max(0.05, *(point.large_share for point in points))
     shares = Axis("share of steps in the large gear", -0.04 * highest, highest, format="percent")
     return (
-        Chart(x, score_axis(sweeps[0].score, heights), tuple(_series(sweep, scores=True) for sweep in sweeps)),
+        Chart(x, score_axis(sweeps[0].kind, heights), tuple(_series(sweep, scores=True) for sweep in sweeps)),
         Chart(x, shares, tuple(_series(sweep, scores=False) for sweep in sweeps)),
     )
 
 
 def _series(sweep: Sweep, scores: bool) -> Series:
-    style, settings = variant_style(sweep.variant), sweep.settings
-    heights = tuple(s.score.mean if scores else s.large_share for s in settings)
-    band = tuple(s.mean_low for s in settings), tuple(s.mean_high for s in settings)
-    several = scores and max(s.score.seeds for s in settings) > 1
-    return Series(sweep.x, heights, style, label=sweep.label, line="solid", interval=band if several else None)
+    x, score, low, high, share = zip(*sweep.points, strict=True)
+    band = (low, high) if scores and low != high else None
+    style = variant_style(sweep.variant)
+    return Series(x, score if scores else share, style, label=sweep.label, line="solid", interval=band)

@@ -13,12 +13,6 @@ def number(value: float, digits: int | None = None) -> str:
     return f"{value:,.{_digits(value) if digits is None else digits}f}".replace("-", MINUS)
 
 
-def pair(mean: float, std: float) -> str:
-    """A mean with its spread."""
-    digits = _digits(mean)
-    return f"{mean:,.{digits}f} ± {std:,.{digits}f}".replace("-", MINUS)
-
-
 def percent(share: float | None) -> str:
     """A share as a percentage."""
     return MISSING if share is None else f"{share:.1%}".replace("-", MINUS)
@@ -42,8 +36,10 @@ def score(kind: str, value: float) -> str:
 
 
 def score_pair(kind: str, mean: float, std: float) -> str:
-    """A score with its spread."""
-    return f"{percent(mean)} ± {percent(std)}" if kind == "success rate" else pair(mean, std)
+    """A score with its spread, both with as many digits."""
+    if kind == "success rate":
+        return f"{percent(mean)} ± {percent(std)}"
+    return f"{number(mean)} ± {number(std, _digits(mean))}"
 
 
 def tick(value: float, kind: str) -> str:

@@ -62,8 +62,9 @@ def legend(playback: Playback) -> tuple[Series, ...]:
     header, asked = playback.episode.policy.header, int(playback.episode.asked.sum())
     gears = len(header.gears)
     entries = []
-    for gear, share in enumerate(playback.gear_share):
-        label = f"{gear_name(gear, gears)}, {header.gears[gear]} units: {percent(share)} of steps"
+    for gear, steps in enumerate(playback.episode.gear_steps):
+        share = percent(steps / playback.episode.steps)
+        label = f"{gear_name(gear, gears)}, {header.gears[gear]} units: {share} of steps"
         entries.append(Series((), (), gear_style(gear, gears), label=label))
     if asked:
         entries.append(Series((), (), Style(GREY, "|"), label=f"picks ({asked})"))

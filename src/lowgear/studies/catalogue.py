@@ -9,11 +9,12 @@ from lowgear import LowgearError
 from lowgear.config.paper import main_tasks
 from lowgear.config.tasks import Task, published_tasks
 from lowgear.policy.files import write_whole
-from lowgear.studies import distillation, sizes, sweeps, table, variants
+from lowgear.studies import distillation, sizes, sweeps, table
 from lowgear.studies.imitation import make_directory
 from lowgear.studies.rows import TableRow
 from lowgear.studies.run_store import RunStore
-from lowgear.studies.setup import Group, Setup
+from lowgear.studies.setup import Groups, Setup
+from lowgear.studies.variants import ablate, compare, two_large
 from lowgear.training.provenance import provenance
 
 
@@ -22,7 +23,7 @@ class Study:
     """A table or figure of the paper."""
 
     title: str
-    groups: Callable[[Setup, Task], list[Group]]
+    groups: Groups
     tasks: tuple[str, ...] = main_tasks()
     remarks: Callable[[Sequence[TableRow]], list[str]] | None = None  # on one task's rows
     follow_up: Callable[[Setup, RunStore, Task, Sequence[TableRow]], list[TableRow]] | None = None  # rows after these
@@ -32,7 +33,11 @@ class Study:
 
 ALL_TASKS = tuple(published_tasks())
 STUDIES = {
-    "performance": Study("Performance: small-only, large-only and asymmetric agents", variants.performance, ALL_TASKS),
+    "performance": Study(
+        "Performance: small-only, large-only and asymmetric agents",
+        compare("small-only", "large-only", "asymmetric"),
+        ALL_TASKS,
+    ),
     "distillation": Study(
         "Distillation: asymmetric agents against one policy of the same price",
         distillation.groups,
@@ -45,9 +50,9 @@ STUDIES = {
         follow_up=distillation.expert_data,
         later=distillation.LATER,
     ),
-    "cost-term": Study("Ablation: with and without the cost term", variants.cost_term),
-    "shared-buffer": Study("Ablation: one buffer for all gears, and one for each", variants.shared_buffer),
-    "two-large": Study("Ablation: two large gears", variants.two_large),
+    "cost-term": Study("Ablation: with and without the cost term", ablate("no-cost")),
+    "shared-buffer": Study("Ablation: one buffer for all gears, and one for each", ablate("separate-buffers")),
+    "two-large": Study("Ablation: two large gears", two_large),
     "cost-coefficient": Study(
         "Score and share of large against the cost coefficient",
         sweeps.cost_coefficient,
@@ -60,16 +65,6 @@ STUDIES = {
 }
 
 
-@dataclass(frozen=True)
-class StudyResult:
-    """What a study found."""
-
-    title: str
-    rows: list[TableRow]
-    remarks: list[str]
-    x_label: str | None = None  # of its figure
-
-
 def find(name: str) -> Study:
     """The study called `name`."""
     if name not in STUDIES:
@@ -77,8 +72,8 @@ def find(name: str) -> Study:
     return STUDIES[name]
 
 
-def carry_out(study: Study, tasks: Sequence[Task], setup: Setup, store: RunStore) -> StudyResult:
-    """Task by task: train, evaluate, compare."""
+def carry_out(study: Study, tasks: Sequence[Task], setup: Setup, store: RunStore) -> tuple[list[TableRow], list[str]]:
+    """Task by task: train, evaluate, compare; the rows of the table, and remarks on them."""
     rows: list[TableRow] = []
     remarks: list[str] = []
     for task in tasks:
@@ -88,35 +83,35 @@ def carry_out(study: Study, tasks: Sequence[Task], setup: Setup, store: RunStore
         if study.remarks is not None:
             remarks += study.remarks(found)
         rows += found
-    return StudyResult(study.title, rows, remarks + table.notes(rows), study.x_label)
+    return rows, remarks + table.notes(rows)
 
 
-def write(result: StudyResult, setup: Setup, directory: Path) -> list[Path]:
+def write(study: Study, rows: Sequence[TableRow], remarks: Sequence[str], setup: Setup, directory: Path) -> list[Path]:
     """The table as CSV, Markdown and LaTeX, every seed of it as JSON, and a figure where something is swept."""
     make_directory(directory)
     whole = {
-        "title": result.title,
+        "title": study.title,
         "setup": asdict(setup),
         "provenance": provenance(),
-        "remarks": result.remarks,
-        "lines": [row.to_json() for row in result.rows],
+        "remarks": remarks,
+        "lines": [row.to_json() for row in rows],
     }
     texts = {
-        "table.md": table.markdown(result.title, result.rows, result.remarks),
-        "table.csv": table.comma_separated(result.rows),
-        "table.tex": table.latex(result.title, result.rows, result.remarks),
+        "table.md": table.markdown(study.title, rows, remarks),
+        "table.csv": table.comma_separated(rows),
+        "table.tex": table.latex(study.title, rows, remarks),
         "study.json": json.dumps(whole, indent=1),
     }
     for name, text in texts.items():
         write_whole(directory / name, text.encode())
-    return [*(directory / name for name in texts), *_draw(result, directory)]
+    return [*(directory / name for name in texts), *_draw(study, rows, directory)]
 
 
-def _draw(result: StudyResult, directory: Path) -> list[Path]:
-    if result.x_label is None:
+def _draw(study: Study, rows: Sequence[TableRow], directory: Path) -> list[Path]:
+    if study.x_label is None:
         return []
     try:
         from lowgear.studies.figure import draw
     except ImportError:  # without the extra `report` the table stands alone
         return []
-    return draw(result.rows, result.x_label, directory)
+    return draw(rows, study.x_label, directory)

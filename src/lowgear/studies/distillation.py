@@ -19,12 +19,8 @@ from lowgear.studies.variants import compare
 
 EPISODES = (25, 50, 200)
 PAIRS = Amount()  # 25 trajectories of 50 pairs
+groups = compare("large-only", "asymmetric")  # the teachers, and the agents that set the price
 LATER = "`fit` and the students, as wide as the asymmetric agents' FLOPs allow"
-
-
-def groups(setup: Setup, task: Task) -> list[Group]:
-    """The teachers, and the agents that set the price."""
-    return compare(setup, task, "large-only", "asymmetric")
 
 
 def same_price(setup: Setup, store: RunStore, task: Task, rows: Sequence[TableRow]) -> list[TableRow]:

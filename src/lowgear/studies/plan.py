@@ -1,18 +1,17 @@
 """What a study has to run, and how long that takes here: from runs that were made, or else from matrix products."""
 
 import json
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import median
 
 import jax
-import jax.numpy as jnp
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from lowgear.bench import gemm
 from lowgear.bench.floor import update_flops
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import find
@@ -20,15 +19,18 @@ from lowgear.envs import make_env
 from lowgear.studies.run_store import RunStore, StoredRun
 from lowgear.studies.setup import Group
 
-SHARE = 1.0  # of the rate of one product after another: 0.6 (paper, 8/64) to 1.4 (modern) were seen on two cores
+SHARE = (
+    0.5  # of the rate of products that training reaches: 0.35 (paper, 8/64) to 0.66 (modern) by `lowgear bench train`
+)
 COMPILING_S = 20.0
+_product_rate = cache(gemm.rate_alone)
 
 
 def print_plan(console: Console, store: RunStore, groups: Sequence[Group], later: str = "") -> None:
     """Runs, their steps and about the time they take, and what comes `later`."""
     runs = store.plan(groups)
-    estimate = Estimate(store.existing())
-    times = [estimate.seconds(run) for run in runs]
+    known = {_program(run.config): rate for run in store.existing() if (rate := _logged_rate(run)) is not None}
+    times = [_seconds(run, known) for run in runs]
     table = Table("run", "gears", "agents", "steps each", "state", "about", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for run, seconds in zip(runs, times, strict=True):
         state = "done" if run.finished else f"at {run.steps_done:,}" if run.directory.path.exists() else "new"
@@ -50,35 +52,18 @@ def print_plan(console: Console, store: RunStore, groups: Sequence[Group], later
         console.print(f"then: {later}", highlight=False)
 
 
-class Estimate:
-    """Seconds that runs need, given those that exist."""
-
-    def __init__(self, known: Iterable[StoredRun]) -> None:
-        self._rates = {_program(run.config): rate for run in known if (rate := _logged_rate(run)) is not None}
-
-    def seconds(self, run: StoredRun) -> float | None:
-        """What is left of it; None where nothing is known, as on a GPU before its first run."""
-        config = run.config
-        left = (config.steps - run.steps_done) * len(config.agents)
-        if not left:
-            return 0.0
-        rate = self._rates.get(_program(config))
-        if rate is None:
-            if jax.default_backend() != "cpu":
-                return None
-            rate = SHARE * _product_rate(max(config.critic_units)) / _update_flops(config)
-        return left / rate + COMPILING_S
-
-
-@cache
-def _product_rate(units: int, batch: int = 256, repeats: int = 1_000) -> float:
-    """FLOP/s of JAX on (batch × units)·(units × units), as it is loaded now."""
-    work = jax.jit(lambda x, weight: jax.lax.fori_loop(0, repeats, lambda _, y: y @ weight, x))
-    x, weight = jnp.ones((batch, units)), jnp.eye(units)
-    work(x, weight).block_until_ready()
-    began = time.perf_counter()
-    work(x, weight).block_until_ready()
-    return 2 * batch * units * units * repeats / (time.perf_counter() - began)
+def _seconds(run: StoredRun, known: Mapping[RunConfig, float]) -> float | None:
+    """What is left of a run, by the rates of programs; None where nothing is known, as on a GPU before its first."""
+    config = run.config
+    left = (config.steps - run.steps_done) * len(config.agents)
+    if not left:
+        return 0.0
+    rate = known.get(_program(config))
+    if rate is None:
+        if jax.default_backend() != "cpu":
+            return None
+        rate = SHARE * _product_rate(max(config.critic_units), config.recipe.batch) / _update_flops(config)
+    return left / rate + COMPILING_S
 
 
 def _program(config: RunConfig) -> RunConfig:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -74,30 +74,22 @@ class TableRow:
         }
 
 
-class Aggregate(NamedTuple):
-    """A label over all tasks: interquartile mean of its scaled scores, and the 95% interval."""
+def aggregate(rows: Sequence[TableRow]) -> dict[str, tuple[float, float, float]]:
+    """Interquartile mean and its 95% interval over all tasks, of every label that all of them have.
 
-    label: str
-    iqm: float
-    low: float
-    high: float
-
-
-def aggregate(rows: Sequence[TableRow]) -> list[Aggregate]:
-    """Of every label that all tasks have, where there are several published tasks with as many seeds each.
-
-    Scores are scaled so that a random policy is 0 and large-only is 1.
+    Scores are scaled so that a random policy is 0 and large-only is 1. Empty without several published tasks with as
+    many seeds each.
     """
     tasks = {row.task.name for row in rows}
     if len(tasks) < 2 or any(row.task.published is None for row in rows):
-        return []
+        return {}
     tops = {row.task.name: row.score.mean for row in rows if row.label == "large-only"}
-    found = []
+    found = {}
     for label in dict.fromkeys(row.label for row in rows):
         mine = {row.task.name: row for row in rows if row.label == label}
         if mine.keys() == tasks and len({len(row.seeds) for row in mine.values()}) == 1:
             scores = np.array([_scaled(row, tops.get(task)) for task, row in mine.items()]).T
-            found.append(Aggregate(label, statistics.interquartile_mean(scores), *statistics.bootstrap(scores)))
+            found[label] = statistics.interquartile_mean(scores), *statistics.bootstrap(scores)
     return found
 
 

@@ -65,11 +65,6 @@ class Member(NamedTuple):
         return self.run.config.agents[self.number].seed
 
     @property
-    def key(self) -> tuple[Path, str]:
-        """Where its summary is: a run's scores.json, and the name there."""
-        return self.run.directory.path, self.name
-
-    @property
     def name(self) -> str:
         """As scores.json has it."""
         return f"agent {self.number}" + ("" if self.setting is None else f" at {self.setting!r}")
@@ -123,17 +118,16 @@ class RunStore:
                 self._train(run)
         runs = self.plan(groups)
         members = [_members(runs, group) for group in groups]
-        summaries: dict[tuple[Path, str], dict[str, Any]] = {}
+        summaries: dict[Path, dict[str, Any]] = {}  # by run, and by the member's name
         for run in runs:
             policies = {member.name: member.load for own in members for member in own if member.run is run}
             path, make = run.directory.path, partial(make_env, run.config)
-            found = evaluate_once(path, policies, make, run.config.master, episodes, self.progress)
-            summaries |= {(path, name): summary for name, summary in found.items()}
+            summaries[path] = evaluate_once(path, policies, make, run.config.master, episodes, self.progress)
         return [
             TableRow(
                 task=find(group.config.task),
                 label=group.label,
-                seeds=tuple(SeedResult.of(member.seed, summaries[member.key]) for member in own),
+                seeds=tuple(SeedResult.of(m.seed, summaries[m.run.directory.path][m.name]) for m in own),
                 paper=group.paper,
                 steps=group.config.steps,
                 x=group.x,

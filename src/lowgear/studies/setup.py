@@ -1,6 +1,6 @@
 """What a study was asked for, and the groups of agents it compares."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,3 +57,6 @@ class Setup:
             evaluate_every=-(-steps // CHECKPOINTS),
             checkpoint_every=max(1, min(CHECKPOINT_AT_MOST, steps // CHECKPOINTS)),
         )
+
+
+Groups = Callable[[Setup, Task], list[Group]]  # what a study compares on a task

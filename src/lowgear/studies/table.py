@@ -1,7 +1,5 @@
 """A study's rows as a table: on a terminal, and as CSV, Markdown and LaTeX beside each other."""
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +7,7 @@ from rich import box
 from rich.table import Table
 
 from lowgear.config.paper import Pair
+from lowgear.report.text import csv_text
 from lowgear.studies.rows import TableRow, aggregate
 
 Column = tuple[str, Callable[[TableRow], str]]
@@ -105,7 +104,7 @@ def notes(rows: Sequence[TableRow]) -> list[str]:
     if not totals:
         return []
     tasks, seeds = len({row.task.name for row in rows}), len(rows[0].seeds)
-    shown = "; ".join(f"{t.label} {t.iqm:.3f} [{t.low:.3f}, {t.high:.3f}]" for t in totals)
+    shown = "; ".join(f"{label} {iqm:.3f} [{low:.3f}, {high:.3f}]" for label, (iqm, low, high) in totals.items())
     return [f"Over {tasks} tasks, {seeds} seeds each, scaled so that random is 0 and large-only 1: {shown}."]
 
 
@@ -139,11 +138,7 @@ def latex(title: str, rows: Sequence[TableRow], remarks: Sequence[str]) -> str:
 def comma_separated(rows: Sequence[TableRow]) -> str:
     """Plain numbers; shares and reductions are fractions of 1."""
     records = [_record(row) for row in rows]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return text.getvalue()
+    return csv_text(",".join(records[0]), (record.values() for record in records))
 
 
 def _record(row: TableRow) -> dict[str, Any]:

@@ -50,7 +50,7 @@ function panel({ title, hint, none }, ...children) {
   return el("section", { class: "panel" }, el("h3", {}, title), hint && el("p", { class: "hint" }, hint), content);
 }
 
-// A marker by Matplotlib's letter, at (x, y) with radius r.
+// Corners of markers by Matplotlib's letter, around (0, 0) with radius 1; others are circles.
 const MARKERS = {
   D: [[0, -1.15], [1.15, 0], [0, 1.15], [-1.15, 0]],
   s: [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
@@ -63,18 +63,14 @@ const MARKERS = {
     .concat([[1, 0.6], [0.6, 1], [0, 0.4], [-0.6, 1], [-1, 0.6], [-0.4, 0]]),
 };
 
-function mark(kind, x, y, r, attributes) {
-  if (!MARKERS[kind]) return svg("circle", { cx: x, cy: y, r, ...attributes });
-  const points = MARKERS[kind].map(([dx, dy]) => `${x + dx * r},${y + dy * r}`).join(" ");
-  return svg("polygon", { points, ...attributes });
-}
-
 // What a series looks like: its markers, filled or hollow.
 function markerOf(series, x, y, r, edge) {
   const colour = themed(series.style[0]);
   const hollow = { fill: "var(--panel)", stroke: colour, "stroke-width": 1.8 };
-  const inside = series.hollow ? hollow : { fill: colour, ...edge };
-  return mark(series.style[1], x, y, r, { ...inside, opacity: series.opacity });
+  const look = { ...(series.hollow ? hollow : { fill: colour, ...edge }), opacity: series.opacity };
+  const corners = MARKERS[series.style[1]];
+  if (!corners) return svg("circle", { cx: x, cy: y, r, ...look });
+  return svg("polygon", { points: corners.map(([dx, dy]) => `${x + dx * r},${y + dy * r}`).join(" "), ...look });
 }
 
 const DASHES = { dashed: "7 4", dotted: "2 3", dashdot: "8 3 2 3" };

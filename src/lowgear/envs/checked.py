@@ -1,0 +1,112 @@
+"""What every adapter does around its simulator: bad seeds, actions and numbers are refused, with the name of it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from lowgear import LowgearError
+from lowgear.config.run import MAX_SEED
+from lowgear.envs.goals import GoalRule
+from lowgear.envs.protocol import EnvSpec, Step
+from lowgear.envs.spaces import one_line
+from lowgear.policy.arrays import FloatArray
+from lowgear.policy.controller import ActionBounds
+
+
+class CheckedEnv:
+    """A batch of environments; its adapter has `_begin`, which resets all, and `_advance`, which takes a step."""
+
+    goal_rule: GoalRule | None = None
+
+    def __init__(self, spec: EnvSpec, bounds: ActionBounds, num_envs: int) -> None:
+        self.spec, self.num_envs = spec, num_envs
+        self._bounds = bounds
+        self._steps: int | None = None  # since the last reset; None before it, and once closed
+
+    def reset(self, seeds: Sequence[int]) -> FloatArray:
+        """Start every environment anew from its own seed and return the first observations."""
+        if len(seeds) != self.num_envs:
+            raise LowgearError(f"{len(seeds)} seeds for {self.num_envs} environments; give one for each")
+        for seed in seeds:
+            if not 0 <= seed <= MAX_SEED:
+                raise LowgearError(f"seed {seed} is outside 0 to {MAX_SEED}; choose one within")
+        with blamed_on(self.spec.name, "on reset"):
+            observation = self._begin([int(seed) for seed in seeds])
+        self._steps = 0
+        if not all_finite(observation):
+            raise self._not_finite(observation, None, None)
+        return observation
+
+    def step(self, actions: FloatArray) -> Step:
+        """Step all environments; where none ended, `last_observation` may be the same array as `observation`."""
+        name, shape = self.spec.name, (self.num_envs, self.spec.act_dim)
+        if self._steps is None:
+            raise LowgearError(f"{name} was stepped before it was reset; call reset(seeds) first")
+        if actions.shape != shape:  # NumPy would silently broadcast some to the wrong environments
+            raise LowgearError(
+                f"actions of shape {actions.shape} for {self.num_envs} environments of {name}; give {shape}"
+            )
+        self._steps += 1
+        with blamed_on(name, f"at step {self._steps}"):
+            step = self._advance(self._bounds.scale(actions))
+        if not (all_finite(step.last_observation) and all_finite(step.reward)):
+            raise self._not_finite(step.last_observation, step.reward, actions)
+        if step.observation is not step.last_observation and not all_finite(step.observation):
+            raise self._not_finite(step.observation, step.reward, actions)
+        return step
+
+    def _begin(self, seeds: list[int]) -> FloatArray:
+        raise NotImplementedError
+
+    def _advance(self, actions: FloatArray) -> Step:
+        """Actions are in the environment's own units."""
+        raise NotImplementedError
+
+    def _not_finite(
+        self, observation: FloatArray, reward: FloatArray | None, actions: FloatArray | None
+    ) -> LowgearError:
+        """The error that says which number was not finite; actions first, because what goes in comes out."""
+        at = f"at step {self._steps}"
+        if actions is not None and not all_finite(actions):
+            given = f"{self.spec.name} was given {_first_bad(actions)} as an action {at}"
+            return LowgearError(f"{given}: the policy diverged; lower its learning rate")
+        if reward is not None and not all_finite(reward):
+            what, value = "reward", _first_bad(reward)
+        else:
+            column = int(np.flatnonzero(~np.isfinite(observation).all(axis=0))[0])
+            what, value = self._field_at(column), _first_bad(observation)
+        return LowgearError(f"{self.spec.name} returned {value} in its {what} {at}: fix the environment")
+
+    def _field_at(self, column: int) -> str:
+        names = [(key, index) for key, size in self.spec.layout for index in range(size)]
+        key, index = names[column]
+        return f"observation {key!r}[{index}]" if key else f"observation[{index}]"
+
+
+def check_num_envs(num_envs: int) -> int:
+    """The number of environments, if there is at least one."""
+    if num_envs < 1:
+        raise LowgearError(f"{num_envs} environments cannot be stepped; ask for 1 or more")
+    return num_envs
+
+
+def all_finite(array: FloatArray) -> bool:
+    """Whether no number is NaN or infinite; written for speed, because it runs at every step."""
+    return bool(np.count_nonzero(np.isfinite(array)) == array.size)
+
+
+@contextmanager
+def blamed_on(name: str, doing: str, remedy: str = "") -> Iterator[None]:
+    """Whatever an environment raises, as our error with its message on one line; an error of ours stays as it is."""
+    try:
+        yield
+    except LowgearError:
+        raise
+    except Exception as error:
+        said = one_line(error) or "no message"
+        raise LowgearError(f"{name} raised {type(error).__name__} {doing}: {said}{remedy}") from error
+
+
+def _first_bad(array: FloatArray) -> str:
+    return str(array[~np.isfinite(array)][0])
