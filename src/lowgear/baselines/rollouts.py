@@ -40,25 +40,16 @@ class RolloutSampler:
     def collect(self, actors: Layers, steps: int) -> tuple[Rollout, FloatArray]:
         """`steps` steps in every environment; also the mean return (P,) of the episodes that ended, or NaN."""
         population, environments = self._shape
-        spec = self.env.spec
-        shape = (population, steps, environments)
-        rollout = Rollout(
-            observation=np.empty((*shape, spec.obs_dim), np.float32),
-            raw=self._noise(steps),
-            last_observation=np.empty((*shape, spec.obs_dim), np.float32),
-            terminated=np.empty(shape, np.float32),
-            ended=np.empty(shape, np.float32),
-        )
         ended_sum, ended_count = np.zeros(population), np.zeros(population)
+        noise, taken = self._noise(steps), []
         for k in range(steps):
             mean, log_std = np.split(mlp(actors, self._observation, "tanh"), 2, axis=-1)
-            rollout.raw[:, k] = mean + np.exp(np.clip(log_std, LOG_STD_MIN, LOG_STD_MAX)) * rollout.raw[:, k]
-            step = self.env.step(np.tanh(rollout.raw[:, k]).reshape(self.env.num_envs, -1))
-            ended = (step.terminated | step.truncated).reshape(self._shape)
-            rollout.observation[:, k] = self._observation
-            rollout.last_observation[:, k] = step.last_observation.reshape(*self._shape, -1)
-            rollout.terminated[:, k] = step.terminated.reshape(self._shape)
-            rollout.ended[:, k] = ended
+            raw = mean + np.exp(np.clip(log_std, LOG_STD_MIN, LOG_STD_MAX)) * noise[:, k]
+            step = self.env.step(np.tanh(raw).reshape(self.env.num_envs, -1))
+            terminated = step.terminated.reshape(self._shape)
+            ended = terminated | step.truncated.reshape(self._shape)
+            last_observation = step.last_observation.reshape(*self._shape, -1)
+            taken.append((self._observation, raw, last_observation, terminated, ended))
             self._returns += step.reward.reshape(self._shape)
             ended_sum += (self._returns * ended).sum(axis=1)
             ended_count += ended.sum(axis=1)
@@ -67,6 +58,7 @@ class RolloutSampler:
         self._steps += steps * environments
         returns = np.full(population, np.nan, np.float32)
         np.divide(ended_sum, ended_count, out=returns, where=ended_count > 0, casting="same_kind")
+        rollout = Rollout(*(np.stack(part, axis=1, dtype=np.float32) for part in zip(*taken, strict=True)))
         return rollout, returns
 
     def _noise(self, steps: int) -> FloatArray:

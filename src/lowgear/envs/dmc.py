@@ -14,7 +14,7 @@ from lowgear import LowgearError
 from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
 from lowgear.envs.protocol import Step
 from lowgear.envs.spaces import action_bounds, env_spec, field_size, nearest
-from lowgear.policy.arrays import BoolArray, FloatArray
+from lowgear.policy.arrays import FloatArray
 
 try:
     with warnings.catch_warnings():
@@ -46,21 +46,15 @@ class DmcEnv(CheckedEnv):
         return np.stack([_flat(env.reset()) for env in self._envs])
 
     def _advance(self, actions: FloatArray) -> Step:
-        last_observation: FloatArray = np.empty((self.num_envs, self.spec.obs_dim), np.float32)
-        reward: FloatArray = np.empty(self.num_envs, np.float32)
-        terminated: BoolArray = np.zeros(self.num_envs, np.bool_)
-        truncated: BoolArray = np.zeros(self.num_envs, np.bool_)
-        for i, action in enumerate(actions):
-            time_step = self._envs[i].step(action)
-            last_observation[i] = _flat(time_step)
-            reward[i] = time_step.reward
-            if time_step.last():
-                terminated[i] = time_step.discount == 0
-                truncated[i] = not terminated[i]
+        steps = [env.step(action) for env, action in zip(self._envs, actions, strict=True)]
+        ended = np.array([step.last() for step in steps], np.bool_)
+        terminated = ended & np.array([step.discount == 0 for step in steps], np.bool_)
+        last_observation = np.stack([_flat(step) for step in steps])
         observation = last_observation.copy()
-        for i in np.flatnonzero(terminated | truncated).tolist():
+        for i in np.flatnonzero(ended).tolist():
             observation[i] = _flat(self._envs[i].reset())
-        return Step(observation, reward, terminated, truncated, last_observation, None)
+        reward = np.array([step.reward for step in steps], np.float32)
+        return Step(observation, reward, terminated, ended & ~terminated, last_observation, None)
 
     def close(self) -> None:
         """Free the simulations."""

@@ -8,7 +8,7 @@ own order; a goal environment's is observation, achieved_goal, desired_goal, as 
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import gymnasium
@@ -68,15 +68,12 @@ class GymEnv(CheckedEnv):
         self._vector.close()
 
     def _flat(self, raw: Any, rows: int) -> FloatArray:
-        flat: FloatArray = np.empty((rows, self.spec.obs_dim), np.float32)
-        start = 0
+        """The fields side by side."""
+        fields = []
         for path, size in self._fields:
-            value = raw
-            for key in path:
-                value = value[key] if key else value
-            flat[:, start : start + size] = np.asarray(value).reshape(rows, size)
-            start += size
-        return flat
+            value = reduce(lambda inside, key: inside[key] if key else inside, path, raw)
+            fields.append(np.asarray(value).reshape(rows, size))
+        return np.concatenate(fields, axis=1, dtype=np.float32)
 
     def _success(self, infos: dict[str, Any], ended: npt.NDArray[np.intp]) -> BoolArray:
         """Success of the step just taken: after an end it is in the info of the episode that ended."""

@@ -51,24 +51,17 @@ def quantise(policy: Policy, weights: str) -> Policy:
     """The policy with the weights that an export of this kind really has."""
     if weights == "float32":
         return policy
-    gears, master = exported_networks(policy, weights)
+    networks, old = exported_networks(policy, weights), policy.weights
+    gears = tuple(_dequantise(layers, networks.gears.get(gear)) for gear, layers in enumerate(old.gears))
+    return replace(policy, weights=old._replace(gears=gears, master=_dequantise(old.master, networks.master)))
 
-    def dequantise(exported: Sequence[ExportedLayer], layers: Layers) -> Layers:
-        rounded = []
-        for one, (weight, bias) in zip(exported, layers, strict=True):
-            weight = weight.copy()
-            weight[0, :, : one.weight.shape[1]] = one.dequantised
-            rounded.append((weight, bias))
-        return rounded
 
-    old = policy.weights
-    return replace(
-        policy,
-        weights=old._replace(
-            gears=tuple(dequantise(gears[g], each) if g in gears else each for g, each in enumerate(old.gears)),
-            master=old.master if master is None else dequantise(master, old.master),
-        ),
-    )
+def _dequantise(layers: Layers, exported: Sequence[ExportedLayer] | None) -> Layers:
+    """Layers with the weights of their export; as they are where it has none of them."""
+    found = [(weight.copy(), bias) for weight, bias in layers]
+    for (weight, _), one in zip(found, exported or (), strict=False):
+        weight[0, :, : one.weight.shape[1]] = one.dequantised
+    return found
 
 
 def _export_layers(layers: Layers, weights: str, outputs: int | None = None) -> list[ExportedLayer]:

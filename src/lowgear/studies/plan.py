@@ -19,9 +19,7 @@ from lowgear.envs import make_env
 from lowgear.studies.run_store import RunStore, StoredRun
 from lowgear.studies.setup import Group
 
-SHARE = (
-    0.5  # of the rate of products that training reaches: 0.35 (paper, 8/64) to 0.66 (modern) by `lowgear bench train`
-)
+SHARE = 0.5  # of the rate of products: training reaches 0.35 (paper, 8/64) to 0.66 (modern) of it on two cores
 COMPILING_S = 20.0
 _product_rate = cache(gemm.rate_alone)
 
