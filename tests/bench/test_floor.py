@@ -11,18 +11,18 @@ from lowgear.config.tasks import find
 
 
 def run(variant, **overrides):
-    sizes = {"batch": 10, "critic_units": 5, "master_batch": 7, "master_units": 6}
+    sizes = {"batch": 10, "critic_units": 9, "master_batch": 7, "master_units": 6}
     return resolve(
         find("cartpole-swingup"), "paper", gears=(4, 8), variants=[variant], steps=64, overrides=sizes | overrides
     )
 
 
 def test_one_gear_by_hand():
-    # The actor's layers 3·4, 4·4, 4·4 (mean and deviation of two actions): 44. A critic's (3 + 2)·5, 5·5, 5: 55.
-    target = 44 + 2 * 55  # next action, two target critics
-    fit = 2 * (55 + 55 + 30)  # two critics: forward, gradient of weights, and of inputs but the first layer's
-    climb = 44 + 44 + 32 + 2 * (55 + 30 + 10)  # the actor likewise; through the critics to the action alone
-    assert floor.update_flops(run("small-only"), 3, 2) == 2 * 10 * (target + fit + climb) == 14_880
+    # The actor's layers 3·4, 4·4, 4·4 (mean and deviation of two actions): 44. A critic's (3 + 2)·9, 9·9, 9: 135.
+    target = 44 + 2 * 135  # next action, two target critics
+    fit = 2 * (135 + 135 + 90)  # two critics: forward, gradient of weights, and of inputs but the first layer's
+    climb = 44 + 44 + 32 + 2 * (135 + 90 + 18)  # the actor likewise; through the critics to the action alone
+    assert floor.update_flops(run("small-only"), 3, 2) == 2 * 10 * (target + fit + climb) == 32_800
 
 
 def test_a_master_learns_beside_its_gears():

@@ -42,7 +42,7 @@ def test_the_table_has_a_column_for_it_where_there_is_one(run, monkeypatch, tmp_
     result = CliRunner().invoke(cli, ["evaluate", str(run), "--episodes", "1"])
     assert result.exit_code == 0, result.output
     assert "relative" in result.stdout
-    assert " 0.1 " in result.stdout
+    assert " 2 " in result.stdout
     assert "…" not in result.stdout
     given = train(tmp_path / "given", "--cost-coefficients", "0.01", "--steps", "64", "--evaluate-every", "0")
     plain = CliRunner().invoke(cli, ["evaluate", str(given), "--episodes", "1"])
@@ -69,5 +69,5 @@ def test_any_task_trains_without_widths_and_prices(tmp_path):
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
     header = load(path / "policies" / "agent0.safetensors").header
-    assert (header.gears, header.relative_coefficient) == ((16, 128), 0.1)
+    assert (header.gears, header.relative_coefficient) == ((16, 128), 2.0)
     assert list(header.dial) == pytest.approx([-header.cost_unit, 10 * header.cost_unit])

@@ -22,6 +22,7 @@ def test_the_master_keeps_the_large_gears_return_and_uses_the_small_one_where_it
     """From the environment to the policy file: along a coast of which the small gear can follow one half."""
     # What is picked changes nothing later, so short horizons tell all; what untrained gears earned is soon forgotten.
     overrides = {"batch": 64, "critic_units": 64, "random_steps": 256, "periods": (2, 5), "explore_share": 0.5}
+    overrides |= {"actor_learning_rate": 3e-3, "actor_every": 1}
     master = {"master_discount": 0.5, "master_replay": 1000, "master_copy_every": 50, "master_learning_rate": 3e-3}
     config = resolve(
         Task("coast", "gym", "coast", gears=(1, 32)),

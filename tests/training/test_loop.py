@@ -148,19 +148,19 @@ def test_one_chunk_of_lag(monkeypatch):
     config = small_config(steps=256, evaluate_every=0)
     training = make(config)
     acted, learned = [], []
-    begin_chunk, networks = training.collector.begin_chunk, training.learner.networks
+    begin_chunk, published = training.collector.begin_chunk, training.learner.published
 
     def spy_begin_chunk(steps):
         acted.append(training.collector.weights.master[0][0].copy())
         return begin_chunk(steps)
 
-    def spy_networks():
-        found = networks()
-        learned.append(found[-1][0][0].copy())
+    def spy_published():
+        found = published()
+        learned.append(found.networks[-1][0][0].copy())
         return found
 
     monkeypatch.setattr(training.collector, "begin_chunk", spy_begin_chunk)
-    monkeypatch.setattr(training.learner, "networks", spy_networks)
+    monkeypatch.setattr(training.learner, "published", spy_published)
     start = training.collector.weights.master[0][0].copy()
     training.run()
     training.close()

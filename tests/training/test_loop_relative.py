@@ -68,14 +68,14 @@ def test_rewards_in_another_unit_give_prices_in_it_and_the_same_picks(plain, tim
         assert scaled.cost_unit == pytest.approx(times * header.cost_unit, rel=1e-4)
         assert scaled.cost_coefficient == pytest.approx(times * header.cost_coefficient, rel=1e-4)
         assert list(scaled.dial) == pytest.approx([times * end for end in header.dial], rel=1e-4)
-        assert header.relative_coefficient == scaled.relative_coefficient == 0.1
+        assert header.relative_coefficient == scaled.relative_coefficient == 2.0
     dial, scaled_dial = policies[0].header.dial, others[0].header.dial
     for setting, scaled_setting in zip(dial.settings(9), scaled_dial.settings(9), strict=True):
         same = picks(policies[0], setting) == picks(others[0], scaled_setting)
         # By a power of two every float is the same but for its exponent.
         assert same.mean() == 1 if times == 1024 else same.mean() > 0.95
     for line, other in zip(lines, other_lines, strict=True):
-        assert line["relative_coefficient"] == other["relative_coefficient"] == 0.1
+        assert line["relative_coefficient"] == other["relative_coefficient"] == 2.0
         if line["steps"] > 128:
             assert other["cost_coefficient"] == pytest.approx(times * line["cost_coefficient"], rel=1e-4)
 
@@ -86,7 +86,7 @@ def test_a_policy_says_what_its_prices_were_measured_in(plain, tmp_path):
     assert 0 < unit != 1
     assert list(dialled.header.dial) == pytest.approx([-unit, 10 * unit])
     assert fixed.header.dial == Dial(fixed.header.cost_coefficient, fixed.header.cost_coefficient)
-    assert fixed.header.cost_coefficient == pytest.approx(0.1 * fixed.header.cost_unit)
+    assert fixed.header.cost_coefficient == pytest.approx(2 * fixed.header.cost_unit)
     np.testing.assert_allclose(
         [*dialled.weights.tariff.low, *dialled.weights.tariff.high], dialled.header.dial, rtol=1e-6
     )
@@ -149,5 +149,5 @@ def test_a_broken_run_ends_as_an_unbroken_one(tmp_path, scale_rewards):
         assert policy_bytes(directory, 3) == policy_bytes(whole, 3)
         assert without_speed(directory) == without_speed(whole)
     lines = [json.loads(line) for line in whole.metrics.read_text().splitlines()]
-    assert {line["relative_coefficient"] for line in lines if line["variant"] != "large-only"} == {0.1}
+    assert {line["relative_coefficient"] for line in lines if line["variant"] != "large-only"} == {2.0}
     assert {line["relative_coefficient"] for line in lines if line["variant"] == "large-only"} == {None}

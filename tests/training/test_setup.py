@@ -163,18 +163,18 @@ def test_relative_coefficients_are_in_rewards_once_their_units_are_known() -> No
     assert method_of(config, SPEC).tracks_statistics
     parameters = parameters_of(config, SPEC)
     assert parameters.relative.tolist() == [True, True, False]
-    np.testing.assert_allclose(parameters.cost_low, [-1, 0.1, 0])
-    np.testing.assert_allclose(parameters.cost_high, [10, 0.1, 0])
+    np.testing.assert_allclose(parameters.cost_low, [-1, 2, 0])
+    np.testing.assert_allclose(parameters.cost_high, [10, 2, 0])
     units = np.array([0.5, 0.25, 0.125], np.float32)
     tariff = tariff_of(config, cost_of(config, SPEC), units)
     assert tariff is not None
-    np.testing.assert_allclose(tariff.low, [-0.5, 0.025, 0])
-    np.testing.assert_allclose(tariff.high, [5, 0.025, 0])
+    np.testing.assert_allclose(tariff.low, [-0.5, 0.5, 0])
+    np.testing.assert_allclose(tariff.high, [5, 0.5, 0])
     headers = [header_of(config, SPEC, agent, 0, units) for agent in range(3)]
-    assert [header.dial for header in headers] == [Dial(-0.5, 5.0), Dial(0.025, 0.025), Dial(0.0, 0.0)]
-    assert [header.cost_coefficient for header in headers] == pytest.approx([0.05, 0.025, 0])
+    assert [header.dial for header in headers] == [Dial(-0.5, 5.0), Dial(0.5, 0.5), Dial(0.0, 0.0)]
+    assert [header.cost_coefficient for header in headers] == pytest.approx([1, 0.5, 0])
     assert [header.cost_unit for header in headers] == [0.5, 0.25, None]
-    assert [header.relative_coefficient for header in headers] == [0.1, 0.1, None]
+    assert [header.relative_coefficient for header in headers] == [2.0, 2.0, None]
     given = resolve(WALKER, cost_coefficients=(0.001, 0.1))
     assert not method_of(given, SPEC).relative_costs
     header = header_of(given, SPEC, 0, 0, np.array([0.5], np.float32))
