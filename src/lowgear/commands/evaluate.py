@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 def evaluate(directory: Path, best: bool, as_json: bool, **options: Any) -> None:
     """Score the controllers of the run in DIRECTORY over many episodes at once.
 
-    Prints return (mean, spread, 95% interval), share of the large gear, FLOPs per step and the reduction against the
-    large gear alone, for every agent, and keeps it in evaluation.json. With several settings of the dial it also draws
+    Prints the cost coefficient λ and the same measured against the task's rewards (rel.), return (mean, 95% interval),
+    share of the large gear, FLOPs per step and the reduction against the large gear alone, for every agent, and keeps
+    it in evaluation.json. With several settings of the dial it also draws
     return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it: frontier.svg and
     frontier.png.
 

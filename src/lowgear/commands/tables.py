@@ -109,7 +109,7 @@ def _relative(row: Row) -> str:
 def _without_relative(columns: list[Column], rows: Sequence[Row]) -> list[Column]:
     """The columns less that one, where no coefficient was measured against rewards."""
     known = any(row["relative_coefficient"] is not None for row in rows)
-    return [column for column in columns if known or column[0] != "relative"]
+    return [column for column in columns if known or column[0] != RELATIVE]
 
 
 def _pair(mean_std: Sequence[float]) -> str:
@@ -126,6 +126,7 @@ def _table(columns: Sequence[Column], rows: Sequence[Row], left: Sequence[str] =
     return table
 
 
+RELATIVE = "rel."  # head of the column of relative coefficients
 NAME: Column = ("task", lambda row: row["name"])
 PRESET: list[Column] = [
     ("obs", lambda row: f"{row['obs_dim']}"),
@@ -150,16 +151,17 @@ SPEED: Column = ("steps/s", lambda row: f"{row['steps_per_second']:,.0f}")
 def print_evaluation(rows: Sequence[Row]) -> None:
     """What controllers scored and cost, one row for each agent and setting.
 
-    Returns are means with their 95% interval. Three gears and more show the share of each,
-    two the share of the large one. FLOPs are per step, saved against the large gear.
+    λ is the cost coefficient in the task's rewards, rel. the same measured against them. Returns are means with their
+    95% interval. Three gears and more show the share of each, two the share of the large one. FLOPs are per step, saved
+    against the large gear.
     """
     several = len(rows[0]["gear_share"]) > 2
     columns: list[Column] = [
         ("", lambda row: str(row["agent"])),
         ("variant", lambda row: row["variant"]),
         ("seed", lambda row: str(row["seed"])),
-        ("λ", lambda row: f"{row['cost_coefficient']:.3g}"),
-        ("relative", _relative),
+        ("λ", lambda row: f"{row['cost_coefficient']:.2g}"),
+        (RELATIVE, _relative),
         ("return", lambda row: f"{row['return_mean']:.1f} ± {row['return_ci95']:.1f}"),
         ("gears %", lambda row: "/".join(f"{100 * share:.0f}" for share in row["gear_share"]))
         if several
@@ -183,7 +185,7 @@ def print_tuning(rows: Sequence[Row]) -> None:
         ("", lambda row: str(row["agent"])),
         ("seed", lambda row: str(row["seed"])),
         ("λ", lambda row: f"{row['cost_coefficient']:.3g}" if row["meets"] else "none"),
-        ("relative", lambda row: _relative(row) if row["meets"] else ""),
+        (RELATIVE, lambda row: _relative(row) if row["meets"] else ""),
         ("score", lambda row: f"{row['score_mean']:.4g}"),
         ("± 95%", lambda row: f"{row['score_ci95']:.2g}"),
         ("of best", lambda row: f"{row['score_mean'] / row['best_score']:.1%}" if row["best_score"] > 0 else ""),

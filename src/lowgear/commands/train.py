@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     "rewards, which is found while training; with --recipe paper, the paper's for the task]",
 )
 @list_option("--discounts", lists.numbers, "Discounts of the gears: 0.99,0.999.  [default: the recipe's]")
-@list_option("--learning-rates", lists.numbers, "Of the gears: 3e-4,1e-3.  [default: the recipe's]")
+@list_option(
+    "--learning-rates", lists.numbers, "Of the gears' critics: 3e-4,1e-3 (actors: --set).  [default: the recipe's]"
+)
 @gears_option
 @list_option(
     "--period",
