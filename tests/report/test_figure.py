@@ -43,7 +43,7 @@ def test_neighbours_share_a_label_and_others_have_their_own() -> None:
     across, up = Axis("", 0, 100), Axis("", 0, 100)
     texts = ["λ 1", "λ 2", "λ 3"]
     assert shared_labels(texts, (0, 50, 100), (0, 0, 0), across, up) == ("λ 1", "λ 2", "λ 3")
-    assert [text for text in shared_labels(texts, (0, 50, 51), (0, 0, 0), across, up) if text] == ["λ 1", "λ 2–3"]
+    assert [text for text in shared_labels(texts, (0, 50, 51), (0, 0, 0), across, up) if text] == ["λ 1", "λ 2 to 3"]
     assert shared_labels(texts, (0, 1, 2), (0, 50, 100), across, up) == ("λ 1", "λ 2", "λ 3")
 
 

@@ -53,7 +53,7 @@ def test_one_dial_alone_on_a_linear_scale(tmp_path: Path) -> None:
 
 def test_settings_on_the_same_place_share_a_label(tmp_path: Path) -> None:
     found = texts(tmp_path, dial(0, {0.1: (80.0, 300.0), 0.03: (80.0, 300.1), 0.01: (90.0, 600.0)}))
-    assert {"λ 0.01", "λ 0.03–0.1"} == {text for text in found if text[:2] == "λ "}
+    assert {"λ 0.01", "λ 0.03 to 0.1"} == {text for text in found if text[:2] == "λ "}
 
 
 def test_both_dial_variants_and_agents_without_one(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def shared_labels(texts: list[str], x: Numbers, y: Numbers, across: Axis, up: Ax
         if i < len(texts) and _overlap((x[start], y[start]), (x[i], y[i]), across, up):
             continue
         first, last = texts[start], texts[i - 1]
-        found[(start + i - 1) // 2] = first if first == last else f"{first}–{last.split()[-1]}"
+        found[(start + i - 1) // 2] = first if first == last else f"{first} to {last.split()[-1]}"
         start = i
     return tuple(found)
 

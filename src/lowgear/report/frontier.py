@@ -89,7 +89,7 @@ def _means(line: Sequence[Setting], kind: str, across: Axis, up: Axis) -> Series
     """The settings of a variant, which the page lets one select."""
     dial, variant = line[0].dial, line[0].variant
     x, y = tuple(s.flops for s in line), tuple(s.score.mean for s in line)
-    names = [f"λ {s.coefficient:.3g}" for s in line]
+    names = [f"λ {s.coefficient:.3g}" if s.relative is None else f"rel. {s.relative:.2g}" for s in line]
     several = max(s.score.seeds for s in line) > 1
     return Series(
         x,
@@ -128,7 +128,8 @@ def _published(kind: str, paper: Figures, large: float | None) -> list[Series]:
 
 def _note(evaluation: Evaluation) -> str:
     """How to read it, and what could not be drawn."""
-    notes = ["λ: cost coefficient."]
+    relative = any(setting.relative is not None for setting in evaluation.settings)
+    notes = ["rel.: relative cost coefficient." if relative else "λ: cost coefficient."]
     if any(setting.score.seeds > 1 for setting in evaluation.settings):
         notes.append("Large marks: means, with 95% bootstrap intervals over seeds;")
         dial = any(setting.dial for setting in evaluation.settings)
