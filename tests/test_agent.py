@@ -155,7 +155,7 @@ def test_an_agent_needs_neither_widths_nor_prices():
     found = lowgear.Agent(Valley(), **settings).learn(160)
     header = found.policy.header
     assert (header.gears, header.relative_coefficient) == ((16, 128), 2.0)
-    assert found.cost_coefficient == pytest.approx(0.1 * header.cost_unit)
+    assert found.cost_coefficient == pytest.approx(2 * header.cost_unit)
     found.cost_coefficient = -header.cost_unit  # the low end: the large gear earns a bonus
     assert found.policy.header.relative_coefficient == -1
 
