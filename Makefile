@@ -17,7 +17,7 @@ demo: install  ## the main job on a small scale: about three minutes on two core
 	$(BIN)/lowgear train cartpole-swingup --steps 30000 --variants asymmetric,small-only,large-only --out demo
 	$(BIN)/lowgear evaluate demo --episodes 20
 
-test: install  ## the default suite: nine minutes on two cores, more the first time, when all is compiled
+test: install  ## the default suite: 14 minutes on two cores the first time, when all is compiled
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: install  ## proofs that take minutes: sampling, learning
