@@ -14,7 +14,7 @@ install: .venv/installed
 
 demo: install  ## the main job on a small scale: about three minutes on two cores
 	rm -rf demo
-	$(BIN)/lowgear train cartpole-swingup --steps 30000 --variants asymmetric,small-only,large-only --out demo
+	$(BIN)/lowgear train cartpole-swingup --steps 30000 --variants asymmetric,large-only --evaluate-every 10000 --out demo
 	$(BIN)/lowgear evaluate demo --episodes 20
 
 test: install  ## the default suite: 14 minutes on two cores the first time, when all is compiled
