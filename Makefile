@@ -12,7 +12,7 @@ install: .venv/installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: install  ## the main job on a small scale: about three minutes on two cores
+demo: install  ## the main job on a small scale: two to three minutes on two cores
 	rm -rf demo
 	$(BIN)/lowgear train cartpole-swingup --steps 30000 --variants asymmetric,large-only --evaluate-every 10000 --out demo
 	$(BIN)/lowgear evaluate demo --episodes 20
