@@ -210,8 +210,8 @@ def _dials(
     if not recipe.dial:
         return [(value, Dial(value, value), False) for value in given or [preset or 0.0]]
     if variant == "fixed-cost":
-        values, setting = given or [recipe.dial_setting], given is None
-        return [(value, Dial(value, value), setting) for value in values]
+        values, relative = given or [recipe.dial_setting], given is None
+        return [(value, Dial(value, value), relative) for value in values]
     if given is None:
         return [(recipe.dial_setting, Dial(*recipe.dial_ends), True)]
     dial = span(given)

@@ -1,5 +1,6 @@
 """What every adapter does around its simulator: bad seeds, actions and numbers are refused, with the name of it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -14,7 +15,7 @@ from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import ActionBounds
 
 
-class CheckedEnv:
+class CheckedEnv(ABC):
     """A batch of environments; its adapter has `_begin`, which resets all, and `_advance`, which takes a step."""
 
     goal_rule: GoalRule | None = None
@@ -56,12 +57,13 @@ class CheckedEnv:
             raise self._not_finite(step.observation, step.reward, actions)
         return step
 
+    @abstractmethod
     def _begin(self, seeds: list[int]) -> FloatArray:
-        raise NotImplementedError
+        """Reset all; the first observations."""
 
+    @abstractmethod
     def _advance(self, actions: FloatArray) -> Step:
-        """Actions are in the environment's own units."""
-        raise NotImplementedError
+        """Take a step; actions are in the environment's own units."""
 
     def _not_finite(
         self, observation: FloatArray, reward: FloatArray | None, actions: FloatArray | None

@@ -23,7 +23,7 @@ from lowgear.policy.file import PolicyHeader
 from lowgear.training.collect import Behaviour
 from lowgear.training.parallel import Published
 
-LARGEST_VALUE = 2 * LARGEST_RETURN  # beyond this, critics overestimate: no return was ever half as large
+LARGEST_VALUE = 2 * LARGEST_RETURN  # of a target, on the scale of rewards: twice the largest return that was met
 MakeLearners = Callable[[RunConfig, EnvSpec, Goals | None], tuple[GearLearner, ...]]
 
 
@@ -199,7 +199,8 @@ def header_of(
     config: RunConfig, spec: EnvSpec, agent: int, steps: int, cost_units: FloatArray | None = None
 ) -> PolicyHeader:
     """What an agent's policy file says about itself."""
-    settings = in_rewards(config, cost_units)[agent]
+    unit = None if cost_units is None else float(cost_units[agent])
+    settings = config.agents[agent].in_rewards(unit or 1.0)
     return PolicyHeader(
         task=config.task,
         recipe=config.recipe.name,
@@ -208,7 +209,7 @@ def header_of(
         cost_coefficient=settings.cost_coefficient,
         dial=settings.dial if config.recipe.dial else None,
         known_prices=config.recipe.known_prices,
-        cost_unit=float(cost_units[agent]) if cost_units is not None and config.agents[agent].relative else None,
+        cost_unit=unit if config.agents[agent].relative else None,
         steps=steps,
         obs_dim=spec.obs_dim,
         act_dim=spec.act_dim,
