@@ -122,9 +122,7 @@ def run_case(family, x, seconds, began):
 
 def fill_ring(training):
     """Its random steps over and over: rows of an empty ring would all fit in the caches."""
-    from lowgear.training import algorithm
-
-    chunks = [algorithm.collect(training.collector, CHUNK)[0] for _ in range(RANDOM // CHUNK)]
+    chunks = [training.collector.collect(CHUNK)[0] for _ in range(RANDOM // CHUNK)]
     for chunk in itertools.islice(itertools.cycle(chunks), training.config.capacity // CHUNK):
         training.learner.insert(chunk.reshape(len(chunk), CHUNK, -1))
 

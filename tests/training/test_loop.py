@@ -148,18 +148,18 @@ def test_one_chunk_of_lag(monkeypatch):
     config = small_config(steps=256, evaluate_every=0)
     training = make(config)
     acted, learned = [], []
-    begin_chunk, published = training.collector.begin_chunk, training.learner.published
+    collect, published = training.collector.collect, training.learner.published
 
-    def spy_begin_chunk(steps):
+    def spy_collect(*arguments):
         acted.append(training.collector.weights.master[0][0].copy())
-        return begin_chunk(steps)
+        return collect(*arguments)
 
     def spy_published():
         found = published()
         learned.append(found.networks[-1][0][0].copy())
         return found
 
-    monkeypatch.setattr(training.collector, "begin_chunk", spy_begin_chunk)
+    monkeypatch.setattr(training.collector, "collect", spy_collect)
     monkeypatch.setattr(training.learner, "published", spy_published)
     start = training.collector.weights.master[0][0].copy()
     training.run()

@@ -64,7 +64,7 @@ def test_scores_are_return_minus_what_the_master_pays(monkeypatch, price_picks, 
         gear_steps=np.array([[[2.0, 3.0], [4.0, 1.0]]] * 2),
         success=None,
     )
-    monkeypatch.setattr(evaluate, "play_policies", lambda *_: played)
+    monkeypatch.setattr(evaluate, "play_policies", lambda *_, **__: played)
     training.collector.steps = config.steps  # nothing is left to do but to evaluate
     training.run()
     training.close()

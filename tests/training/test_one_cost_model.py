@@ -81,7 +81,7 @@ def test_the_reward_of_the_masters_batch_follows(prices, training) -> None:
     discounted = np.array([sum(DISCOUNT**k for k in range(steps)) for steps in (2, 2, 5, 3)], np.float32)
     picks = MasterTransitions(zero, jnp.arange(4), jnp.full(4, 7.0), jnp.ones(4), zero)
     unpaid = UnpaidPicks(picks, jnp.asarray(discounted), jnp.array([2, 2, 5, 3]))
-    agent = parameters_of(CONFIG, training.collector.env.spec, tariff_of(CONFIG, training.cost))
+    agent = parameters_of(CONFIG, training.spec, tariff_of(CONFIG, training.cost))
     agent = agent._replace(**{name: jnp.asarray(value)[0] for name, value in agent._asdict().items()})
     paid = algorithm.pay(unpaid, agent, jnp.full(4, 0.5), training.learner.method)  # the dial's middle, 0.01
     gear = np.array([prices["small"], prices["large"]] * 2)
@@ -99,7 +99,7 @@ def test_the_score_of_the_best_policy_follows(prices, training, monkeypatch) -> 
         gear_steps=np.array([[[2.0, 3.0], [4.0, 1.0]]]),
         success=None,
     )
-    monkeypatch.setattr(evaluate, "play_policies", lambda *_: played)
+    monkeypatch.setattr(evaluate, "play_policies", lambda *_, **__: played)
     training.collector.steps = CONFIG.steps  # nothing is left to do but to evaluate
     training.run()
     paid = 3 * prices["small"] + 2 * prices["large"] + 3 * prices["pick"]  # of a mean episode

@@ -104,7 +104,7 @@ def test_rounds_and_time_are_counted(reference) -> None:
     rounds, time, busy = learner.rounds, learner.time, learner.busy_seconds
     assert (rounds, time) == (6, 6 * CHUNK)
     assert busy > 0
-    assert learner.wait() == {}  # nothing is under way
+    assert learner.wait() is None  # nothing is under way
     assert (learner.rounds, learner.time, learner.busy_seconds) == (rounds, time, busy)
     assert learner.buffer_bytes >= POPULATION * CAPACITY * METHOD.replay.columns.width * 4
 

@@ -6,9 +6,8 @@ import pytest
 from lowgear import LowgearError
 from lowgear.config.run import resolve
 from lowgear.config.tasks import Task
-from lowgear.training import algorithm
 from lowgear.training.loop import Training
-from tests.fixtures.collecting import collector_of
+from tests.fixtures.collecting import collector_of, gather_all
 from tests.fixtures.probes import Counting
 
 TASK = Task(name="counting", source="gym", env_id="counting")
@@ -17,7 +16,7 @@ TASK = Task(name="counting", source="gym", env_id="counting")
 def test_rows_are_each_environments_own():
     lengths = [7, 12, 9, 30]
     found = collector_of(lengths, [0, 1], environments=2)
-    rows, episodes = algorithm.collect(found, 16)
+    rows, episodes = gather_all(found, 16)
     assert rows.shape == (2, 2, 16, found.columns.width)
     assert found.steps == 32
     for environment, length in enumerate(lengths):
@@ -36,7 +35,7 @@ def test_environments_of_an_agent_differ_and_company_changes_nothing():
     assert company.env.seeds[:2] == alone.env.seeds
     assert len(set(company.controller.position.ravel())) == 4
     for _ in range(3):
-        (mine, ended), (together, all_ended) = (algorithm.collect(each, 16) for each in (alone, company))
+        (mine, ended), (together, all_ended) = (gather_all(each, 16) for each in (alone, company))
         np.testing.assert_array_equal(together[0], mine[0])
         assert [episode for episode in all_ended if episode.agent == 0] == ended
         np.testing.assert_array_equal(company.controller.position[0], alone.controller.position[0])

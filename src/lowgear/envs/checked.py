@@ -57,6 +57,14 @@ class CheckedEnv(ABC):
             raise self._not_finite(step.observation, step.reward, actions)
         return step
 
+    def split(self, sizes: Sequence[int]) -> "Sequence[CheckedEnv]":  # noqa: ARG002
+        """Itself: environments that run in Python wait for each other, however many threads step them."""
+        return [self]
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the environments hold."""
+
     @abstractmethod
     def _begin(self, seeds: list[int]) -> FloatArray:
         """Reset all; the first observations."""

@@ -6,6 +6,7 @@ seeds only. Environments that ended are reset within the same step, so EnvPool's
 ignore their actions, never happen.
 """
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,6 +60,14 @@ class PoolEnv(CheckedEnv):
         self.goal_rule = _goal_rule(pool_spec) if self.spec.desired_goal is not None else None
         self._ids: npt.NDArray[np.int32] = np.arange(num_envs, dtype=np.int32)
         self._pool: Any = None
+
+    def split(self, sizes: Sequence[int]) -> "Sequence[PoolEnv]":
+        """Pools of these sizes, with their shares of the threads."""
+        threads = self._threads or os.cpu_count() or 1
+        return [
+            PoolEnv(self.spec.name, self._env_id, size, max(1, threads * size // self.num_envs), self._end_on_success)
+            for size in sizes
+        ]
 
     def _begin(self, seeds: list[int]) -> FloatArray:
         self.close()

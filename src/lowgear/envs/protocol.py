@@ -58,6 +58,13 @@ class BatchEnv(Protocol):
         """
         ...
 
+    def split(self, sizes: Sequence[int]) -> "Sequence[BatchEnv]":
+        """The same environments as batches of these sizes, which threads can step at once; itself where they can't.
+
+        Only before the first reset.
+        """
+        ...
+
     def close(self) -> None:
         """Free what the environments hold."""
         ...

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +36,12 @@ def play(
     master: str,
     seed: int,
     progress: Callable[[int], None] | None = None,
+    given_up: Callable[[], bool] = lambda: False,
 ) -> Played:
     """`episodes` episodes of every policy at its own coefficient, the same starts for each of them.
 
-    Each environment plays a number of episodes fixed beforehand, so short episodes count no more than long ones.
+    Each environment plays a number of episodes fixed beforehand, so short episodes count no more than long ones. Raises
+    CancelledError once it is `given_up`.
     """
     population, slots = len(policies), env.num_envs // len(policies)
     controller = Controller.from_policies(policies, slots)
@@ -48,6 +51,8 @@ def play(
     observation = env.reset(starts(seed, slots) * population).reshape(population, slots, -1)
     left = np.tile([len(range(slot, episodes, slots)) for slot in range(slots)], (population, 1))
     while (left > 0).any():
+        if given_up():
+            raise CancelledError
         asked = controller.pick(observation, choose)
         step = env.step(controller.act(observation).reshape(population * slots, -1))
         ended = (step.terminated | step.truncated).reshape(population, slots)
@@ -81,6 +86,7 @@ def play_policies(
     seed: int,
     progress: Callable[[int], None] | None = None,
     slots: int | None = None,
+    given_up: Callable[[], bool] = lambda: False,
 ) -> Played:
     """`episodes` episodes of every policy at its own coefficient, the same starts for each of them.
 
@@ -94,7 +100,7 @@ def play_policies(
     for group in groups:
         env = make_env(len(group) * slots)
         try:
-            found.append(play(group, env, episodes, master, seed, progress))
+            found.append(play(group, env, episodes, master, seed, progress, given_up))
         finally:
             env.close()
     returns, lengths, picks, gear_steps = (

@@ -264,11 +264,11 @@ def stack(policies: Sequence[Weights]) -> Weights:
     )
 
 
-def take(weights: Weights, agent: int) -> Weights:
-    """One agent of a population, as a population of one."""
+def take(weights: Weights, agents: slice) -> Weights:
+    """Some agents of a population."""
 
-    def one(layers: Layers) -> Layers:
-        return [(weight[agent : agent + 1], bias[agent : agent + 1]) for weight, bias in layers]
+    def part(layers: Layers) -> Layers:
+        return [(weight[agents], bias[agents]) for weight, bias in layers]
 
-    tariff = None if weights.tariff is None else Tariff(*(part[agent : agent + 1] for part in weights.tariff))
-    return Weights(tuple(one(layers) for layers in weights.gears), one(weights.master), tariff)
+    tariff = None if weights.tariff is None else Tariff(*(values[agents] for values in weights.tariff))
+    return Weights(tuple(part(layers) for layers in weights.gears), part(weights.master), tariff)

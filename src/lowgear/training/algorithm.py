@@ -39,12 +39,13 @@ def init(seeds: jax.Array, method: Method) -> Learners:
     return jax.vmap(one)(seeds)
 
 
-def collect(collector: Collector, steps: int, last: bool = False) -> tuple[FloatArray, list[FinishedEpisode]]:
-    """Lines 5 to 21, `steps` times: rows (P, E, steps, width) for the buffer, and the episodes that ended.
+def collect(collector: Collector, rows: FloatArray, last: bool = False) -> list[FinishedEpisode]:
+    """Lines 5 to 21 for every step of `rows`, (P, E, steps, width), which the buffer gets; the episodes that ended.
 
     With `last`, picks and episodes that are still open after the final step end there.
     """
-    rows, episodes = collector.begin_chunk(steps), []
+    steps, episodes = rows.shape[2], []
+    collector.begin_chunk(steps)
     for k in range(steps):
         collector.pick(k)  # lines 6 to 9
         action = collector.act(k)  # line 10
@@ -54,7 +55,7 @@ def collect(collector: Collector, steps: int, last: bool = False) -> tuple[Float
         episodes += collector.finish_episodes(k)  # lines 19 to 21; environments reset themselves
     if last:
         rows[:, :, -1, [collector.columns.closed, collector.columns.ended]] = 1
-    return rows, episodes
+    return episodes
 
 
 def store(

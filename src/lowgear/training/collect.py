@@ -41,6 +41,14 @@ class Behaviour(NamedTuple):
     explore_steps: float  # over which the master's ε falls from 1
     explore_last: float
 
+    def of(self, agents: slice) -> "Behaviour":
+        """Some of the agents'."""
+        return self._replace(
+            forced_gear=self.forced_gear[agents],
+            seeds=self.seeds[agents],
+            dial=None if self.dial is None else self.dial[agents],
+        )
+
 
 class Collector:
     """Holds the environments of P agents, E each, and where each stands in its episode and its pick."""
@@ -76,11 +84,10 @@ class Collector:
         uniform = (words[:, 1] * 2.0**-32).astype(np.float32).reshape(self._shape)
         self._turn_dials(np.ones(self._shape, bool), uniform)
 
-    def begin_chunk(self, steps: int) -> FloatArray:
-        """Act with the current weights from now on; returns room for the rows, (P, E, steps, width)."""
+    def begin_chunk(self, steps: int) -> None:
+        """Act with the current weights from now on."""
         self.controller.weights = self.weights
         self._random = self._draw(steps)
-        return np.empty((*self._shape, steps, self.columns.width), np.float32)
 
     def pick(self, k: int) -> None:
         """New picks where they are due, ε-greedy, before the chunk's step k."""

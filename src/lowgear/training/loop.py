@@ -1,7 +1,8 @@
 """The training loop: collect, update, log, evaluate, checkpoint.
 
 While the learners work on the chunk before, the next one is collected with the weights they had before that: always
-exactly one chunk behind, so a run is reproducible however fast either side is.
+exactly one chunk behind, so a run is reproducible however fast either side is. Evaluation plays beside both, with
+weights as they stood when it was due; what is written after it waits for it, so files have one order too.
 """
 
 import json
@@ -16,18 +17,21 @@ from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
+from lowgear.evaluation.beside import Beside
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import take
 from lowgear.policy.file import Policy
-from lowgear.training import algorithm, checkpoint
+from lowgear.training import checkpoint
 from lowgear.training.checkpoint import Checkpoints
-from lowgear.training.collect import Collector, FinishedEpisode
-from lowgear.training.parallel import ParallelLearner
+from lowgear.training.collect import FinishedEpisode
+from lowgear.training.parallel import ParallelLearner, Published
+from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.progress import Listener as Listener
 from lowgear.training.progress import LogLine as LogLine
 from lowgear.training.setup import (
     MakeLearners,
     behaviour_of,
+    groups_of,
     header_of,
     learners_needed,
     method_of,
@@ -71,6 +75,7 @@ class Training:
         make_env: MakeEnv | None,
         directory: RunDirectory | None = None,
         make_learners: MakeLearners = sac_learners,
+        groups: int | None = None,  # that collect at once
     ) -> None:
         self.config, self.spec = config, env.spec
         method = method_of(config, env.spec, env.goal_rule, make_learners)
@@ -80,10 +85,13 @@ class Training:
         behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
         published = self.learner.published()
         self.cost_units = published.cost_units  # (P,): of relative cost coefficients
-        self.collector = Collector(env, behaviour, weights_of(published, config, method.cost))
+        weights = weights_of(published, config, method.cost)
+        self.collector = ParallelCollector(env, behaviour, weights, groups or groups_of(config, self.learner.queues))
         self.best = [-np.inf] * len(config.agents)
         self.last_evaluation: list[LogLine] = []
-        self._make_env, self._directory = make_env, directory
+        self._evaluations = Beside(make_env, self._evaluated) if make_env is not None else None
+        self._directory = directory
+        self._unwritten: list[LogLine] = []  # lines of steps after an evaluation that is under way
         self._checkpoints: Checkpoints | None = None
         self._pending: FloatArray | None = None
         self._intervals = [Interval([]) for _ in config.agents]
@@ -110,9 +118,10 @@ class Training:
                 if any(listener.on_steps(self.collector.steps) is False for listener in self._listeners):
                     break
             self._learn_pending()
-            self._finish_learning()
+            self._take_learned()
             if self.config.evaluate_every:
                 self._evaluate()
+            self._finish_evaluation()
             self.save_policies()  # last: policies that have seen every step mark a run as finished
         finally:
             if self._checkpoints is not None:
@@ -134,7 +143,7 @@ class Training:
         """An agent's controller as it stands."""
         return Policy(
             header_of(self.config, self.spec, agent, self.collector.steps, self.cost_units),
-            take(self.collector.weights, agent),
+            take(self.collector.weights, slice(agent, agent + 1)),
         )
 
     def save_policies(self) -> None:
@@ -144,35 +153,41 @@ class Training:
                 self.policy(agent).save(self._directory.policy(agent))
 
     def close(self) -> None:
-        """End the learner's threads and the environments."""
+        """End the threads and the environments; an evaluation that is under way is given up."""
+        if self._evaluations is not None:
+            self._evaluations.close()
         self.learner.close()
-        self.collector.env.close()
+        self.collector.close()
 
     def _chunk(self) -> None:
         """One round: learn from the chunk before, meanwhile collect the next."""
         config, size = self.config, self.config.recipe.chunk
         after = self.collector.steps + size
         at_checkpoint = self._checkpoints is not None and after % config.checkpoint_every == 0
-        learning = self._learn_pending()
+        at_log = after % config.log_every == 0 or after == config.steps
+        at_evaluation = bool(config.evaluate_every) and after % config.evaluate_every == 0 and after < config.steps
+        self._take_learned(under_way=int(self._learn_pending()))
         chunk, episodes = self._collect(size, last=at_checkpoint)
-        if learning:
-            self._finish_learning()
+        if not self.learner.queues or at_log or at_evaluation or at_checkpoint:
+            self._take_learned()
         self._pending = chunk
         for episode in episodes:
             self._intervals[episode.agent].episodes.append(episode)
         if self._checkpoints is not None:
             self._checkpoints.append(chunk)
-        if after % config.log_every == 0 or after == config.steps:
+        if at_log:
             self._log()
-        if config.evaluate_every and after % config.evaluate_every == 0 and after < config.steps:
+        if at_evaluation:
             self._evaluate()
+        elif self._evaluations is not None:
+            self._evaluations.poll()
         if at_checkpoint and after < config.steps:
             self._commit()
 
     def _collect(self, steps: int, last: bool) -> tuple[FloatArray, list[FinishedEpisode]]:
         """Rows (P, steps, width), one environment's after another's."""
         began, environments = time.perf_counter(), self.config.recipe.environments
-        rows, episodes = algorithm.collect(self.collector, steps // environments, last)
+        rows, episodes = self.collector.collect(steps // environments, last)
         self._collecting += time.perf_counter() - began
         return rows.reshape(len(rows), steps, -1), episodes
 
@@ -186,28 +201,28 @@ class Training:
         self.learner.start(self.config.recipe.chunk)
         return True
 
-    def _finish_learning(self) -> None:
-        began = time.perf_counter()
-        metrics = self.learner.wait()
-        now = time.perf_counter()
-        self._waiting += now - began
-        if not metrics:
-            return
-        if self._first_round_at is None:
-            self._first_round_at = now
-        self._metrics = metrics
-        for name, value in metrics.items():
-            if not np.isfinite(value).all():
-                agent = int(np.flatnonzero(~np.isfinite(value))[0])
-                raise LowgearError(
-                    f"agent {agent} diverged at {self.collector.steps} steps ({name} is {value[agent]}): "
-                    "lower its learning rate"
-                )
-        self.act_with_learned()
+    def _take_learned(self, under_way: int = 0) -> None:
+        """Wait for the rounds of updates but for so many that stay under way, and act with what they came to."""
+        while self.learner.under_way > under_way:
+            began = time.perf_counter()
+            learned = self.learner.wait()
+            now = time.perf_counter()
+            self._waiting += now - began
+            assert learned is not None
+            if self._first_round_at is None:
+                self._first_round_at = now
+            self._metrics = learned.metrics
+            for name, value in self._metrics.items():
+                if not np.isfinite(value).all():
+                    agent = int(np.flatnonzero(~np.isfinite(value))[0])
+                    raise LowgearError(
+                        f"agent {agent} diverged at {self.collector.steps} steps ({name} is {value[agent]}): "
+                        "lower its learning rate"
+                    )
+            self.act_with(learned.published)
 
-    def act_with_learned(self) -> None:
-        """From the next chunk on, with the learners as they stand."""
-        published = self.learner.published()
+    def act_with(self, published: Published) -> None:
+        """From the next chunk on."""
         self.cost_units = published.cost_units
         self.collector.weights = weights_of(published, self.config, self.cost)
 
@@ -234,25 +249,35 @@ class Training:
             listener.on_log(lines)
 
     def _evaluate(self) -> None:
-        """Score every controller; the best by return minus cost paid, as the master is paid, is kept."""
-        if self._make_env is None:
+        """Begin to score every controller as it stands."""
+        if self._evaluations is None:
             return
-        config, count = self.config, len(self.config.agents)
-        episodes = config.evaluate_episodes
-        policies = [self.policy(agent) for agent in range(count)]
-        played = evaluate.play_policies(policies, self._make_env, episodes, config.master, EVALUATION_SEED)
-        lines = []
-        for agent, policy in enumerate(policies):
-            found = evaluate.summarise(played, agent, self.cost)
+        config, agents = self.config, range(len(self.config.agents))
+        self._evaluations.begin(
+            [self.policy(agent) for agent in agents],
+            config.evaluate_episodes,
+            config.master,
+            EVALUATION_SEED,
+            [self._line("evaluation", agent) for agent in agents],
+        )
+
+    def _evaluated(self, policies: list[Policy], played: evaluate.Played, lines: list[LogLine]) -> None:
+        """Of controllers that were scored, the best by return minus cost paid, as the master is paid, is kept."""
+        for agent, (policy, line) in enumerate(zip(policies, lines, strict=True)):
+            line |= evaluate.summarise(played, agent, self.cost)
             score = self._score(played, agent, policy.header.cost_coefficient)
             if self._directory is not None and score > self.best[agent]:
                 policy.save(self._directory.policy(agent, best=True))
             self.best[agent] = max(score, self.best[agent])
-            lines.append(self._line("evaluation", agent) | found)
-        self._write(lines)
+        waiting, self._unwritten = self._unwritten, []
+        self._append(lines + waiting)
         self.last_evaluation = lines
         for listener in self._listeners:
             listener.on_evaluation(lines)
+
+    def _finish_evaluation(self) -> None:
+        if self._evaluations is not None:
+            self._evaluations.finish()
 
     def _score(self, played: evaluate.Played, agent: int, coefficient: float) -> float:
         """Mean return minus what the master paid for it."""
@@ -273,6 +298,13 @@ class Training:
         }
 
     def _write(self, lines: list[LogLine]) -> None:
+        """Add lines to metrics.jsonl, once those of the evaluation that is under way are there."""
+        if self._evaluations is not None and self._evaluations.under_way:
+            self._unwritten += lines
+        else:
+            self._append(lines)
+
+    def _append(self, lines: list[LogLine]) -> None:
         if self._directory is None:
             return
         text = "".join(json.dumps(line) + "\n" for line in lines)
@@ -286,6 +318,7 @@ class Training:
         """Checkpoint, and open new episodes: environments can't be saved, so an unbroken run starts afresh too."""
         assert self._checkpoints is not None
         assert self._directory is not None
+        self._finish_evaluation()
         size = self._directory.metrics.stat().st_size if self._directory.metrics.exists() else 0
         self._checkpoints.commit(
             self.collector.steps, self.learner.time, size, [float(b) for b in self.best], self.learner.states()
@@ -301,7 +334,7 @@ class Training:
         population, chunk = len(self.config.agents), self.config.recipe.chunk
         self.learner.restore(checkpoint.read_state(directory, latest, self.learner.states()), latest.updates)
         if latest.updates:  # until then agents act as they began, whatever was met
-            self.act_with_learned()
+            self.act_with(self.learner.published())
         for rows in checkpoint.read_rows(directory, latest, population, chunk, self.collector.columns.width):
             if self._pending is not None:
                 self.learner.insert(self._pending, known=True)

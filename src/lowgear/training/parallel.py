@@ -2,14 +2,17 @@
 
 On a CPU with several cores every agent is a job of its own, or several, one for each part of its learners, where there
 are fewer agents than cores: a core then works on one agent's networks, which its cache holds. Agents and learners never
-read each other, so the cut changes nothing but the time. On a GPU it is one job.
+read each other, so the cut changes nothing but the time. On a GPU it is one job, and the next one is queued there
+before the last is done: it never waits for this machine.
 """
 
+import contextlib
 import itertools
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -62,6 +65,21 @@ class Published(NamedTuple):
     cost_units: FloatArray | None  # (P,): of relative cost coefficients, where the scale of rewards is known
 
 
+class Learned(NamedTuple):
+    """What a round of updates has come to."""
+
+    metrics: Metrics  # (P,) each
+    published: Published
+
+
+class _Round(NamedTuple):
+    """A round of updates that was started."""
+
+    began: float  # by `time.perf_counter`
+    running: "list[Future[tuple[Metrics, float]]]"  # its jobs: their metrics, and when they were done
+    published: Any  # what it will have come to, on the device; None: to be asked for when it is done
+
+
 class ParallelLearner:
     """The learners and buffers of a population, updated chunk by chunk in the background; all learners or `which`."""
 
@@ -80,6 +98,7 @@ class ParallelLearner:
         shards = population if cores > 1 else 1  # equal ones, so that one compiled program serves them all
         bounds = [population * s // shards for s in range(shards + 1)]
         self.method = method
+        self.queues = jax.default_backend() != "cpu"  # a round may be started before the last is done
         self.time = 0  # updates so far
         self.rounds, self.busy_seconds = 0, 0.0  # of updates, and what they took from start to the last job's end
         self._slices = [slice(a, b) for a, b in itertools.pairwise(bounds)]
@@ -95,7 +114,8 @@ class ParallelLearner:
         groups = balanced(range(method.learners) if which is None else which, -(-cores // shards), method)
         self.jobs = [Job(s, group) for s in range(shards) for group in groups]
         self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
-        self._running: list[Future[tuple[Metrics, float]]] = []
+        self._under_way: deque[_Round] = deque()
+        self._ended = 0.0  # when the last round was done, by `time.perf_counter`
         self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
         self._observe = jax.jit(partial(algorithm.observe, method=method))
         self._publish = jax.jit(self._published)
@@ -115,21 +135,36 @@ class ParallelLearner:
                 self._statistics[s] = self._observe(self._statistics[s], chunk[agents], self._agents[s])
 
     def start(self, updates: int) -> None:
-        """Begin to update every learner as many times as told; `wait` for it before anything else."""
-        self._started = time.perf_counter()
-        self._running = [self._workers.submit(self._run, job, updates, self.time) for job in self.jobs]
+        """Begin to update every learner as many times as told.
+
+        Before anything else is done, `wait` for it; a learner that `queues` takes the next round at any time.
+        """
+        began, published = time.perf_counter(), None
+        if self.queues:
+            running = [self._workers.submit(_fetch, self._dispatch(job, updates, self.time)) for job in self.jobs]
+            published = self._publish_shards()
+        else:
+            running = [self._workers.submit(self._run, job, updates, self.time) for job in self.jobs]
+        self._under_way.append(_Round(began, running, published))
         self.time += updates
 
-    def wait(self) -> Metrics:
-        """Until the updates are done; their metrics, (P,) each."""
-        if not self._running:
-            return {}
-        found, ended = zip(*(future.result() for future in self._running), strict=True)
-        self._running = []
+    def wait(self) -> Learned | None:
+        """What the first round under way has come to, once it is done; None where there is none."""
+        if not self._under_way:
+            return None
+        began, running, published = self._under_way.popleft()
+        found, ended = zip(*(future.result() for future in running), strict=True)
         self.rounds += 1
-        self.busy_seconds += max(ended) - self._started
+        self.busy_seconds += max(ended) - max(began, self._ended)
+        self._ended = max(ended)
         names = sorted({name for metrics in found for name in metrics})
-        return {name: np.concatenate([metrics[name] for metrics in found if name in metrics]) for name in names}
+        metrics = {name: np.concatenate([each[name] for each in found if name in each]) for name in names}
+        return Learned(metrics, self.published() if published is None else _folded(published))
+
+    @property
+    def under_way(self) -> int:
+        """Rounds that were started and not waited for."""
+        return len(self._under_way)
 
     def states(self) -> LearnerStates:
         """Every learner of the whole population, and what they see observations through."""
@@ -140,13 +175,9 @@ class ParallelLearner:
         joined: LearnerStates = _on_host(shards)
         return joined
 
-    def published(self) -> "Published":
+    def published(self) -> Published:
         """What acts and pays, in NumPy, P on every leading axis."""
-        shards = zip(self._learners, self._statistics, self._agents, strict=True)
-        networks, normaliser, cost_units = _on_host([self._publish(*shard) for shard in shards])
-        if normaliser is not None:
-            networks = tuple(normalisation.fold(network, normaliser) for network in networks)
-        return Published(tuple(networks), cost_units)
+        return _folded(self._publish_shards())
 
     def restore(self, states: LearnerStates, time: int) -> None:
         """Take over what `states` gave."""
@@ -166,8 +197,12 @@ class ParallelLearner:
 
     def _run(self, job: Job, updates: int, clock: int) -> tuple[Metrics, float]:
         """One job's updates; their metrics, and when they were done."""
+        return _fetch(self._dispatch(job, updates, clock))
+
+    def _dispatch(self, job: Job, updates: int, clock: int) -> Any:
+        """Hand one job's updates to its device; their metrics, which may still be on their way."""
         s, mine = job.shard, tuple(self._learners[job.shard][number] for number in job.which)
-        try:
+        with _own_errors():
             new, metrics = self._update(
                 mine,
                 self._buffers[s],
@@ -177,16 +212,14 @@ class ParallelLearner:
                 which=job.which,
                 updates=updates,
             )
-            found = dict(jax.device_get(metrics))
-        except jax.errors.JaxRuntimeError as error:
-            # An environment that fails when asked about a goal fails inside the compiled program.
-            _, name, message = str(error).rpartition("LowgearError: ")
-            if not name:
-                raise
-            raise LowgearError(message.splitlines()[0]) from None
         for number, learner in zip(job.which, new, strict=True):
             self._learners[s][number] = learner
-        return found, time.perf_counter()
+        return metrics
+
+    def _publish_shards(self) -> list[Any]:
+        """What acts and pays, of each shard, on its device."""
+        shards = zip(self._learners, self._statistics, self._agents, strict=True)
+        return [self._publish(*shard) for shard in shards]
 
     def _actors(self, learners: Sequence[Any]) -> tuple[Any, ...]:
         """Of every gear in order, then the master's."""
@@ -224,6 +257,32 @@ def balanced(which: Sequence[int], groups: int, method: Method) -> list[tuple[in
     for number in sorted(which, key=lambda n: -method.flops(n)):
         min(found, key=lambda group: sum(map(method.flops, group))).append(number)
     return [tuple(sorted(group)) for group in found]
+
+
+def _fetch(metrics: Any) -> tuple[Metrics, float]:
+    """A job's metrics once they are there, and when that was."""
+    with _own_errors():
+        return dict(jax.device_get(metrics)), time.perf_counter()
+
+
+def _folded(shards: Sequence[Any]) -> Published:
+    """What was published, in NumPy, the normaliser folded into the networks."""
+    networks, normaliser, cost_units = _on_host(shards)
+    if normaliser is not None:
+        networks = tuple(normalisation.fold(network, normaliser) for network in networks)
+    return Published(tuple(networks), cost_units)
+
+
+@contextlib.contextmanager
+def _own_errors() -> Iterator[None]:
+    """An environment that fails when asked about a goal fails inside the compiled program: the error as it was."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        _, name, message = str(error).rpartition("LowgearError: ")
+        if not name:
+            raise
+        raise LowgearError(message.splitlines()[0]) from None
 
 
 def _on_host(shards: Sequence[Any]) -> Any:

@@ -1,6 +1,7 @@
 """What a run's configuration means to each part of the program: the learners, the collector, the policy files."""
 
 import math
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -25,6 +26,7 @@ from lowgear.training.collect import Behaviour
 from lowgear.training.parallel import Published
 
 LARGEST_VALUE = 2 * LARGEST_RETURN  # of a target, on the scale of rewards: twice the largest return that was met
+AGENTS_OF_GROUP = 4  # at the least: a group's own work is worth sharing
 MakeLearners = Callable[[RunConfig, EnvSpec, Goals | None], tuple[GearLearner, ...]]
 
 
@@ -202,6 +204,11 @@ def behaviour_of(config: RunConfig, has_goals: bool = False) -> Behaviour:
         explore_steps=recipe.explore_share * config.steps,
         explore_last=recipe.explore_last,
     )
+
+
+def groups_of(config: RunConfig, beside_device: bool) -> int:
+    """Groups that collect at once: where learners have a device of their own, enough to keep the cores busy."""
+    return max(1, min((os.cpu_count() or 1) // 2, config.environments // AGENTS_OF_GROUP)) if beside_device else 1
 
 
 def header_of(
