@@ -25,16 +25,16 @@ def test_ends_middle_and_quarter_by_hand() -> None:
 
 
 def test_a_dial_from_below_0_by_hand() -> None:
-    # The knee is a thousandth of 10: asinh(-100), asinh(0) and asinh(1000) are -5.298342, 0 and 7.600902.
+    # The knee is a hundredth of 10: asinh(-10), asinh(1) and asinh(100) are -2.998223, 0.881374 and 5.298342.
     ends = Dial(-1.0, 10.0)
-    assert ends.knee == pytest.approx(0.01)
+    assert ends.knee == pytest.approx(0.1)
     assert (ends.position(-1.0), ends.position(10.0)) == (-1.0, 1.0)
-    assert ends.position(0.0) == pytest.approx(2 * 5.298342 / 12.899244 - 1, abs=1e-6)
-    assert ends.position(0.1) == pytest.approx(2 * (5.298342 + 2.998223) / 12.899244 - 1, abs=1e-6)
-    assert ends.middle == pytest.approx(0.01 * math.sinh((7.600902 - 5.298342) / 2), rel=1e-5)
+    assert ends.position(0.0) == pytest.approx(2 * 2.998223 / 8.296565 - 1, abs=1e-6)
+    assert ends.position(0.1) == pytest.approx(2 * (2.998223 + 0.881374) / 8.296565 - 1, abs=1e-6)
+    assert ends.middle == pytest.approx(0.1 * math.sinh((5.298342 - 2.998223) / 2), rel=1e-5)
     free = Dial(0.0, 2.0)
-    assert free.knee == pytest.approx(0.002)
-    assert (free.position(0.0), free.position(0.002 * math.sinh(7.600902 / 2))) == (-1.0, pytest.approx(0, abs=1e-6))
+    assert free.knee == pytest.approx(0.02)
+    assert (free.position(0.0), free.position(0.02 * math.sinh(5.298342 / 2))) == (-1.0, pytest.approx(0, abs=1e-6))
 
 
 def test_a_dial_in_another_unit_has_the_same_positions() -> None:

@@ -18,9 +18,6 @@ class Recipe:
     name: str = "paper"
     learning_rate: float = _field(3e-4, "of every gear's critics")
     actor_learning_rate: float | None = _field(None, "of its actor and temperature; None: as the critics'")
-    actor_rate_width: int | None = _field(
-        None, "the gear's width for which that rate holds; others' goes by the square root. None: one for all"
-    )
     actor_every: int = _field(1, "updates of the critics for each of actor and temperature")
     discount: float = _field(0.99, "of the gears, per step")
     target_rate: float = _field(0.005, "τ: how fast the target critics follow")

@@ -52,7 +52,6 @@ class SacSettings(NamedTuple):
     first_alpha: float = 1.0  # temperature at the start
     value_bounds: tuple[float, float] | None = None  # that targets are kept within, in the task's rewards
     largest_value: float | None = None  # of a target, in absolute value, on the scale of the rewards
-    actor_rate_factor: float = 1.0  # on the agent's rate of actor and temperature
 
 
 @dataclass(frozen=True)
@@ -144,8 +143,7 @@ def update(
         policy_grads, found = jax.grad(policy_loss, has_aux=True)(
             policy, params.critics, batch.observation, noise[1], agent, settings
         )
-        policy_rate = agent.actor_learning_rate * settings.actor_rate_factor
-        (actor, log_alpha), policy_adam = adam_step(policy, policy_grads, policy_adam, policy_rate)
+        (actor, log_alpha), policy_adam = adam_step(policy, policy_grads, policy_adam, agent.actor_learning_rate)
         new_params, metrics = SacParams(actor, critics, log_alpha), metrics | found
     return SacState(new_params, target_critics, critic_adam, policy_adam, state.reward_scale), metrics
 

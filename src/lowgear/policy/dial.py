@@ -16,7 +16,8 @@ import numpy as np
 from lowgear import LowgearError
 
 SLACK = 1e-6  # relative: a coefficient that was written down and read again still counts as the end it was
-KNEE = 1e-3  # of the end that is above 0: steps are even below it, and of the logarithm above
+KNEE = 1e-2  # of the high end: steps are even below it, and of the logarithm above
+LOW_KNEE = 1e-3  # of the low end, on a dial that begins above 0: all its steps are of the logarithm
 
 
 class Dial(NamedTuple):
@@ -39,7 +40,7 @@ class Dial(NamedTuple):
     @property
     def knee(self) -> float:
         """Where even steps give way to those of the logarithm."""
-        return KNEE * (self.low if self.low > 0 else self.high)
+        return LOW_KNEE * self.low if self.low > 0 else KNEE * self.high
 
     @property
     def middle(self) -> float:
@@ -76,7 +77,7 @@ class Dial(NamedTuple):
 
 def price(position: Any, low: Any, high: Any, maths: Any = np) -> Any:
     """The coefficient at a position of a dial with these ends; numbers or arrays, `maths` NumPy's or JAX's."""
-    knee = KNEE * maths.where(low > 0, low, maths.maximum(high, 1e-30))
+    knee = maths.where(low > 0, LOW_KNEE * low, KNEE * maths.maximum(high, 1e-30))
     start, end = maths.arcsinh(low / knee), maths.arcsinh(high / knee)
     return knee * maths.sinh(start + (end - start) * (position + 1) / 2)
 

@@ -1,7 +1,7 @@
 """Collects for a population in several groups at once: while the environments of some step, others act.
 
-Each group has agents, environments and a thread of its own. Agents never read each other, so the cut changes nothing but
-the time: whichever group is faster, the rows are the same.
+Each group has agents, environments and a thread of its own. Agents never read each other, so the cut changes nothing
+but the time: whichever group is faster, the rows are the same.
 """
 
 import itertools
@@ -27,9 +27,11 @@ class ParallelCollector:
         envs = env.split([(s.stop - s.start) * environments for s in slices]) if len(slices) > 1 else [env]
         self._slices = slices if len(envs) > 1 else _slices(agents, 1)
         self._threads = ThreadPoolExecutor(len(envs), thread_name_prefix="collector") if len(envs) > 1 else None
-        self._groups: list[Collector] = self._at_once(
-            lambda e, s: Collector(e, behaviour.of(s), take(weights, s)), envs, self._slices
-        )
+
+        def make(env: BatchEnv, agents: slice) -> Collector:
+            return Collector(env, behaviour.of(agents), take(weights, agents))
+
+        self._groups: list[Collector] = self._at_once(make, envs, self._slices)
         self._shape, self._weights = (agents, environments), weights
         self.columns = self._groups[0].columns
 

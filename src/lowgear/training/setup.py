@@ -1,6 +1,5 @@
 """What a run's configuration means to each part of the program: the learners, the collector, the policy files."""
 
-import math
 import os
 from collections.abc import Callable
 
@@ -42,15 +41,7 @@ def sac_learners(config: RunConfig, spec: EnvSpec, goals: Goals | None) -> tuple
         LARGEST_VALUE if recipe.scale_rewards else None,
     )
     return tuple(
-        Sac(
-            gear,
-            spec.obs_dim,
-            spec.act_dim,
-            units,
-            critic_units,
-            recipe.batch,
-            settings._replace(actor_rate_factor=math.sqrt((recipe.actor_rate_width or units) / units)),
-        )
+        Sac(gear, spec.obs_dim, spec.act_dim, units, critic_units, recipe.batch, settings)
         for gear, (units, critic_units) in enumerate(zip(config.gears, config.critic_units, strict=True))
     )
 
