@@ -38,6 +38,10 @@ class Slow:
         time.sleep(NAP_S)
         return self.env.step(actions)
 
+    def step_bare(self, actions):
+        time.sleep(NAP_S)
+        self.env.step_bare(actions)
+
     def close(self):
         self.env.close()
         self.closed = True
@@ -94,6 +98,14 @@ def test_the_shares_are_of_the_loop(found):
 def test_the_learner_keeps_up_with_the_loop(found):
     busy_s = found["learner_busy_share"] * found["seconds"]
     assert found["learner_updates_per_s"] * busy_s == pytest.approx(found["agent_steps"])  # one update for each step
+
+
+def test_each_side_alone_bounds_the_loop(found):
+    assert 0 < found["environments_alone_per_s"] < 2 / NAP_S
+    assert found["learner_alone_per_s"] > 0
+    slower = min(found["environments_alone_per_s"], found["learner_alone_per_s"])
+    assert found["share_of_slower"] == pytest.approx(found["agent_steps_per_s"] / slower)
+    assert found["groups"] == 1  # where the learner has no device of its own
 
 
 def test_the_distance_to_the_machines_rate(found):

@@ -9,7 +9,8 @@ from rich.table import Table
 SPEED = (
     "steps/s: environment steps of all agents, each with an update of all the agent's learners. env, act, wait, other: "
     "shares of the loop's time in the environment, in the rest of collecting, waiting for the learner, in all else. "
-    "busy: share of the time that the learner runs. updates/s: its own rate then."
+    "busy: share of the time that the learner runs. env/s, learn/s: what the environments, and the learner, reach with "
+    "the machine for themselves. slower: steps/s as a share of the lesser of these."
 )
 DISTANCE = (
     "MFLOP: matrix products of one update. GFLOP/s: this machine's rate on such products, measured before and after. "
@@ -107,14 +108,16 @@ def _estimates(report: dict[str, Any]) -> Table:
 
 
 def _speed(cases: list[dict[str, Any]]) -> Table:
-    table = _table("case", "agents", "steps/s", "env", "act", "wait", "other", "busy", "updates/s")
+    table = _table("case", "agents", "steps/s", "env", "act", "wait", "other", "busy", "env/s", "learn/s", "slower")
     shares = *(f"share_{part}" for part in ("environment", "acting", "waiting", "other")), "learner_busy_share"
     for case in cases:
         table.add_row(
             *_case_cells(case),
             f"{case['agent_steps_per_s']:,.0f}",
             *(f"{case[share]:.0%}" for share in shares),
-            f"{case['learner_updates_per_s']:,.0f}",
+            f"{case['environments_alone_per_s']:,.0f}",
+            f"{case['learner_alone_per_s']:,.0f}",
+            f"{case['share_of_slower']:.0%}",
         )
     return table
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 
 from lowgear import LowgearError
-from lowgear.bench import floor
+from lowgear.bench import alone, floor
 from lowgear.config.run import RunConfig
 from lowgear.envs.protocol import BatchEnv
 from lowgear.training.loop import Timings, Training
@@ -29,6 +29,7 @@ Prepare = Callable[[Training], Sequence[Listener]]
 WARM_UPDATES = 1_024  # of each agent before the clock starts: the compiler and the caches are done by then
 WARM_S = 5.0  # of updates; enough instead, where many agents make updates slow
 WARM_ROUNDS = 4  # of the loop, at the least
+ALONE_S = 2.0  # of the learner, and of the environments, each with the machine for itself
 SHOW_EVERY_S = 0.5
 
 
@@ -54,6 +55,10 @@ def measure(
     - `update_mflop`: products of one update of one agent; `gemm_gflop_per_s`: the machine's rate on such products,
       the better of `gemm_gflop_per_s_before` and `gemm_gflop_per_s_after`; `learner_share_of_gemm` and
       `loop_share_of_gemm`: of that rate, what the learner reaches while it runs, and what the whole loop reaches
+    - `environments_alone_per_s`, `learner_alone_per_s`: steps of the same environments with random actions, and
+      updates, of all agents, each with the machine for itself, in the same run; `share_of_slower`: `agent_steps_per_s`
+      over the lesser of the two
+    - `groups`: of agents that collect at once
     - `startup_s`: from Training's construction to the end of its first round of updates, random steps included
     - `peak_resident_bytes`, `peak_device_bytes` (None where JAX does not tell): of the process so far, so whatever ran
       in it before counts; `replay_bytes`: of all agents' rings
@@ -65,10 +70,20 @@ def measure(
         before = floor.machine_rate(config)
         began = time.perf_counter()
         training = Training(replace(config, evaluate_every=0), env, None)
-        with closing(training.learner):
+        with closing(training):
             speed = SpeedListener(training, seconds, progress)
             training.run([speed, *prepare(training)])
             report = _sizes(training) | speed.report(began)
+            progress("the learner alone")
+            updates, agents = config.recipe.chunk, len(config.agents)
+            learning = alone.learner_rate(training.learner, updates, agents, ALONE_S)
+        progress("the environments alone")
+        stepping = alone.environments_rate(env, ALONE_S)
+        report |= {
+            "environments_alone_per_s": stepping,
+            "learner_alone_per_s": learning,
+            "share_of_slower": report["agent_steps_per_s"] / min(stepping, learning),
+        }
     del training, speed
     gc.collect()  # the replay buffers, before another case makes its own
     progress("the machine's rate")
@@ -160,6 +175,7 @@ def _sizes(training: Training) -> dict[str, Any]:
         "critic_units": list(config.critic_units),
         "agents": len(config.agents),
         "environments": config.recipe.environments,
+        "groups": training.collector.groups,
         "backend": jax.default_backend(),
         "update_mflop": floor.update_flops(config, spec.obs_dim, spec.act_dim) / 1e6,
         "peak_resident_bytes": resident if sys.platform == "darwin" else resident * 1024,

@@ -57,6 +57,10 @@ class CheckedEnv(ABC):
             raise self._not_finite(step.observation, step.reward, actions)
         return step
 
+    def step_bare(self, actions: FloatArray) -> None:
+        """A step, for measurements."""
+        self.step(actions)
+
     def split(self, sizes: Sequence[int]) -> "Sequence[CheckedEnv]":  # noqa: ARG002
         """Itself: environments that run in Python wait for each other, however many threads step them."""
         return [self]

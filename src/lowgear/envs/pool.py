@@ -61,6 +61,11 @@ class PoolEnv(CheckedEnv):
         self._ids: npt.NDArray[np.int32] = np.arange(num_envs, dtype=np.int32)
         self._pool: Any = None
 
+    def step_bare(self, actions: FloatArray) -> None:
+        """A step of EnvPool alone, for measurements: nothing is read, and episodes that ended begin anew."""
+        self._pool._send([self._ids, self._ids, self._bounds.scale(actions)])
+        self._pool._recv()
+
     def split(self, sizes: Sequence[int]) -> "Sequence[PoolEnv]":
         """Pools of these sizes, with their shares of the threads."""
         threads = self._threads or os.cpu_count() or 1

@@ -58,6 +58,10 @@ class BatchEnv(Protocol):
         """
         ...
 
+    def step_bare(self, actions: FloatArray) -> None:
+        """A step without what an adapter adds to it where that can be had: for measurements."""
+        ...
+
     def split(self, sizes: Sequence[int]) -> "Sequence[BatchEnv]":
         """The same environments as batches of these sizes, which threads can step at once; itself where they can't.
 

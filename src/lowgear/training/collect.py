@@ -146,9 +146,8 @@ class Collector:
 
     def _turn_dials(self, where: BoolArray, uniform: FloatArray) -> None:
         """Each new episode has a position of its own."""
-        if self.behaviour.dial is not None and self.controller.position is not None:
-            turned = where & self.behaviour.dial[:, None]
-            self.controller.position[turned] = 2 * uniform[turned] - 1
+        if self.behaviour.dial is not None:
+            self.controller.turn(where & self.behaviour.dial[:, None], 2 * uniform - 1)
 
     def _by_agent(self, observation: FloatArray) -> FloatArray:
         return observation.reshape(*self._shape, -1)

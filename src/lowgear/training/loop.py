@@ -143,7 +143,7 @@ class Training:
         """An agent's controller as it stands."""
         return Policy(
             header_of(self.config, self.spec, agent, self.collector.steps, self.cost_units),
-            take(self.collector.weights, slice(agent, agent + 1)),
+            take(self.collector.weights, agent),
         )
 
     def save_policies(self) -> None:
