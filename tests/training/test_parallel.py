@@ -1,5 +1,7 @@
 """Learners in the background: the cut over cores changes nothing, nothing compiles twice, a state goes on exactly."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -81,6 +83,29 @@ def test_a_restored_learner_goes_on_bit_for_bit(reference) -> None:
         assert compiled.count(UPDATE) == 1  # restored arrays look as the learners' own do
         assert_equal(learner.states(), reference["states"])
         assert_equal(metrics, reference["metrics"])
+    finally:
+        learner.close()
+
+
+def test_rounds_that_are_queued_come_to_the_same(reference) -> None:
+    """As on a GPU: a round is started before the one before is done, and told of in its turn."""
+    learner = ParallelLearner(METHOD, AGENTS, CAPACITY, cores=1)
+    assert not learner.queues  # on a CPU jobs have threads of their own
+    learner.queues = True
+    try:
+        for number in range(6):
+            learner.insert(chunk(number))
+            learner.start(CHUNK)
+        assert learner.under_way == 6
+        learned = [learner.wait() for _ in range(6)]
+        assert (learner.under_way, learner.wait()) == (0, None)
+        assert_equal(learner.states(), reference["states"])
+        assert_equal(learned[-1].metrics, reference["metrics"])
+        assert_equal(learned[-1].published, reference["learner"].published())
+        masters = [found.published.networks[-1][0].weight for found in learned]
+        assert all((one != other).any() for one, other in itertools.pairwise(masters))
+        assert (learner.rounds, learner.time) == (6, 6 * CHUNK)
+        assert learner.busy_seconds > 0
     finally:
         learner.close()
 

@@ -126,6 +126,8 @@ class Training:
         finally:
             if self._checkpoints is not None:
                 self._checkpoints.close()
+            if self._unwritten:  # the run broke off: the evaluation that they waited for is lost, they need not be
+                self._append(self._unwritten)
 
     @property
     def timings(self) -> Timings:

@@ -1,0 +1,132 @@
+"""What runs beside what: evaluation beside training, groups, queued rounds. None of it changes a run's files."""
+
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from lowgear import LowgearError, envs
+from lowgear.config.run import resolve
+from lowgear.config.run_directory import RunDirectory
+from lowgear.config.tasks import find
+from lowgear.training.loop import Training
+from tests.fixtures.training import SMALL, Hear, StopAt, policy_bytes, without_speed
+
+TASK = find("envpool:Pendulum-v1")
+SETTINGS = resolve(
+    TASK,
+    steps=512,
+    gears=(2, 4),
+    seeds=(1, 2, 3),
+    evaluate_every=128,
+    evaluate_episodes=2,
+    checkpoint_every=256,
+    overrides=SMALL | {"master_units": 4, "actor_every": 1},
+)
+CONFIG = replace(SETTINGS, log_every=32)
+
+
+class Watched:
+    """Environments that wait for leave before their first step, or raise at it."""
+
+    def __init__(self, count, gate=None, error=None):
+        self.env, self.gate, self.error = envs.make(TASK, count), gate, error
+        self.spec, self.num_envs, self.goal_rule, self.reset = self.env.spec, count, None, self.env.reset
+        self.close = self.env.close
+
+    def step(self, actions):
+        if self.error:
+            raise self.error
+        if self.gate:
+            assert self.gate.wait(60)
+        return self.env.step(actions)
+
+
+def train(path, make_env=lambda count: envs.make(TASK, count), queues=False, groups=None, listeners=()):
+    directory = RunDirectory(path)
+    directory.create(CONFIG, {})
+    training = Training(CONFIG, envs.make(TASK, CONFIG.environments), make_env, directory, groups=groups)
+    training.learner.queues = queues
+    try:
+        training.run(list(listeners))
+    finally:
+        training.close()
+    return directory
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("plain") / "run")
+
+
+def same(directory, plain):
+    assert without_speed(directory) == without_speed(plain)
+    assert policy_bytes(directory, 3) == policy_bytes(plain, 3)
+
+
+def test_lines_stand_in_the_order_of_steps(plain):
+    lines = without_speed(plain)
+    steps = [line["steps"] for line in lines]
+    assert steps == sorted(steps)
+    assert [line["steps"] for line in lines if line["kind"] == "evaluation" and line["agent"] == 0] == [
+        128,
+        256,
+        384,
+        512,
+    ]
+
+
+def test_groups_and_queued_rounds_leave_the_files_as_they_are(plain, tmp_path):
+    same(train(tmp_path / "run", queues=True, groups=2), plain)
+
+
+def test_training_goes_on_beside_a_slow_evaluation(plain, tmp_path):
+    """The first evaluation waits until 192 steps are done; the files do not tell."""
+    gate, hear = threading.Event(), Hear()
+    reached = []
+
+    class Leave:
+        def on_log(self, lines):
+            hear.on_log(lines)
+
+        def on_evaluation(self, lines):
+            reached.append((lines[0]["steps"], hear.lines[-1]["steps"]))
+
+        def on_steps(self, steps):
+            if steps == 192:
+                gate.set()
+
+    same(train(tmp_path / "run", lambda count: Watched(count, gate), listeners=[Leave()]), plain)
+    told, after = reached[0]
+    assert told == 128
+    assert after >= 192  # training was this far when the evaluation's end was told
+    assert [steps for steps, _ in reached] == [128, 256, 384, 512]
+
+
+def test_a_run_that_breaks_off_gives_its_evaluation_up_but_not_its_lines(tmp_path):
+    closed = threading.Event()
+    began = time.monotonic()
+
+    class Endless(Watched):
+        def step(self, actions):
+            time.sleep(0.01)
+            return self.env.step(actions * 0)
+
+    def make(count):
+        made = Endless(count)
+        made.close = lambda: (made.env.close(), closed.set())
+        return made
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", make, listeners=[StopAt(192)])
+    assert closed.is_set()  # no environment is left behind
+    assert time.monotonic() - began < 60
+    lines = without_speed(RunDirectory(tmp_path / "run"))
+    assert {line["kind"] for line in lines} == {"train"}
+    assert lines[-1]["steps"] == 192
+
+
+def test_what_goes_wrong_in_an_evaluation_is_told(tmp_path):
+    with pytest.raises(LowgearError, match="the arm fell off"):
+        train(tmp_path / "run", lambda count: Watched(count, error=LowgearError("the arm fell off")))
