@@ -124,6 +124,9 @@ def curves(run):
     for variant in ("large-only", "asymmetric"):
         own = [agent["curve"] for agent in run["agents"] if agent["variant"] == variant]
         last = [f"{number(curve[-1][1])}" + f" ({curve[-1][2]:.0%})" * (variant == "asymmetric") for curve in own]
+        if not own:
+            cells += ["", "", ""]
+            continue
         cells += [", ".join(last), number(fmean(curve[-1][1] for curve in own))]
         cells.append(number(fmean(fmean(point[1] for point in curve) for curve in own)))
     return " | ".join(cells)
@@ -134,7 +137,8 @@ def overview(runs, variant):
     table = []
     for run in runs:
         own = [agent["curve"][-1][1] for agent in run["agents"] if agent["variant"] == variant]
-        table.append([score / BEST[run["task"]] for score in own])
+        if own:
+            table.append([score / BEST[run["task"]] for score in own])
     seeds = min(map(len, table))
     scores = list(zip(*(row[:seeds] for row in table), strict=True))
     low, high = bootstrap(scores)
@@ -142,16 +146,22 @@ def overview(runs, variant):
 
 
 def frontiers(runs):
-    """Along the dial, means over seeds."""
-    known = [run for run in runs if run["frontier"]]
-    if not known:
-        return
-    settings = [row["relative_coefficient"] for row in asymmetric(known[0]["frontier"])]
-    settings = sorted({round(value, 3) for value in settings})
-    print("\nAlong the dial, means over seeds: score (share of the large gear; FLOPs saved).\n")
-    print("| run | " + " | ".join(f"{value:g}" for value in settings) + " |")
-    print("| --- |" + " --- |" * len(settings))
-    for run in known:
+    """Along the dial, means over seeds; a table for each set of settings."""
+    by_settings = defaultdict(list)
+    for run in runs:
+        if run["frontier"]:
+            settings = {round(row["relative_coefficient"], 3) for row in asymmetric(run["frontier"])}
+            by_settings[tuple(sorted(settings))].append(run)
+    for settings, known in by_settings.items():
+        print("\nAlong the dial, means over seeds: score (share of the large gear; FLOPs saved).\n")
+        print("| run | " + " | ".join(f"{value:g}" for value in settings) + " |")
+        print("| --- |" + " --- |" * len(settings))
+        along(known, settings)
+
+
+def along(runs, settings):
+    """Rows of a table of frontiers."""
+    for run in runs:
         cells = []
         for value in settings:
             rows = [r for r in asymmetric(run["frontier"]) if round(r["relative_coefficient"], 3) == value]
@@ -166,15 +176,17 @@ def evaluations(runs):
     if not known:
         return
     print(f"\nAfter training, {known[0]['evaluation']['episodes']} episodes of each agent, the dial where it stands.\n")
-    print("| task | large-only | mean | asymmetric (FLOPs saved) | mean | saved | of large-only |")
+    print("| run | large-only | mean | asymmetric (FLOPs saved) | mean | saved | of large-only |")
     print("| --- | --- | ---: | --- | ---: | ---: | ---: |")
     for run in known:
         ours = asymmetric(run["evaluation"])
         large = [score_of(row) for row in run["evaluation"]["agents"] if row["variant"] == "large-only"]
         mean, saved = fmean(map(score_of, ours)), fmean(row["flops_reduction"] for row in ours)
         each = ", ".join(f"{number(score_of(row))} ({row['flops_reduction']:.0%})" for row in ours)
-        cells = [", ".join(map(number, large)), number(fmean(large)), each, number(mean), f"{saved:.1%}"]
-        print(f"| {run['task']} | {' | '.join(cells)} | {mean / fmean(large):.0%} |")
+        alone = number(fmean(large)) if large else ""
+        part = f"{mean / fmean(large):.0%}" if large else ""
+        cells = [", ".join(map(number, large)), alone, each, number(mean), f"{saved:.1%}", part]
+        print(f"| {run['name']} | {' | '.join(cells)} |")
 
 
 def asymmetric(report):
