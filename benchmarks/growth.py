@@ -122,7 +122,7 @@ def run_case(family, x, seconds, began):
 
 def fill_ring(training):
     """Its random steps over and over: rows of an empty ring would all fit in the caches."""
-    chunks = [training.collector.collect(CHUNK)[0] for _ in range(RANDOM // CHUNK)]
+    chunks = [training.collector.collect()[0] for _ in range(RANDOM // CHUNK)]
     for chunk in itertools.islice(itertools.cycle(chunks), training.config.capacity // CHUNK):
         training.learner.insert(chunk.reshape(len(chunk), CHUNK, -1))
 

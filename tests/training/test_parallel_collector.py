@@ -1,6 +1,10 @@
-"""Groups of agents that collect at once: the same rows as one group, on real environments."""
+"""Groups of agents that collect at once, in real processes and environments: the same rows as one group."""
 
-import threading
+import copy
+import os
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +18,26 @@ from lowgear.training.setup import behaviour_of
 from tests.fixtures.probes import Valley
 from tests.fixtures.weights import KNOWN, random_weights
 
-AGENTS = 5
+AGENTS, CHUNK = 5, 240
+
+PARENT = """
+import time
+from tests.training.test_parallel_collector import make
+
+collector = make(2)
+collector.collect()
+print(*(group._process.pid for group in collector._groups), flush=True)
+time.sleep(600)
+"""
+
+
+def is_running(pid):
+    """Whether there is such a process, and it is not merely waiting to be reaped."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def make(groups, env=None, task="gym:Pendulum-v1", environments=2):
@@ -22,7 +45,7 @@ def make(groups, env=None, task="gym:Pendulum-v1", environments=2):
     config = resolve(find(task), seeds=range(AGENTS), steps=1000, gears=(2, 4), overrides=overrides)
     env = env or envs.make(find("envpool:Pendulum-v1"), AGENTS * environments)
     header = replace(KNOWN, obs_dim=env.spec.obs_dim, act_dim=env.spec.act_dim)
-    return ParallelCollector(env, behaviour_of(config), random_weights(AGENTS, header=header), groups)
+    return ParallelCollector(env, behaviour_of(config), random_weights(AGENTS, header=header), CHUNK, groups)
 
 
 @pytest.fixture(scope="module")
@@ -31,22 +54,21 @@ def one():
 
 
 def history(collector):
-    """What some chunks give: a long one in which every episode ends, and after a restart."""
-    found = [collector.collect(120), collector.collect(120, last=True)]
+    """What some chunks give, within which every episode ends, and after a restart, with other weights."""
+    found = [collector.collect(), collector.collect(last=True)]
     collector.restart(1)
     collector.weights = collector.weights._replace(master=[(2 * w, b) for w, b in collector.weights.master])
-    found.append(collector.collect(16))
+    found.append(collector.collect())
     steps = collector.steps
     collector.close()
     return found, steps
 
 
-@pytest.mark.parametrize("groups", [2, 3, 5, 9])
-def test_groups_change_nothing_but_the_time(one, groups):
-    collector = make(groups)
-    assert collector.groups == min(groups, AGENTS)
+def test_groups_change_nothing_but_the_time(one):
+    collector = make(3)
+    assert collector.groups == 3
     found, steps = history(collector)
-    assert steps == one[1] == 2 * 256  # of each agent, in both of its environments
+    assert steps == one[1] == 3 * CHUNK  # of each agent, in both of its environments
     for (rows, episodes), (wanted, all_episodes) in zip(found, one[0], strict=True):
         np.testing.assert_array_equal(rows, wanted)
         assert [e.agent for e in episodes] == sorted(e.agent for e in episodes)
@@ -55,33 +77,50 @@ def test_groups_change_nothing_but_the_time(one, groups):
     assert sum(len(episodes) for _, episodes in found) == 2 * AGENTS
 
 
-def test_groups_step_in_threads_of_their_own():
+def test_groups_have_processes_that_end_with_them():
     collector = make(3)
-    heard = set()
-    for group in collector._groups:
-        step = group.step
-        group.step = lambda action, step=step: (heard.add(threading.get_ident()), step(action))[1]
-    collector.collect(8)
+    processes = [group._process for group in collector._groups]
+    collector.collect()
+    assert len({process.pid for process in processes} - {os.getpid()}) == 3
+    assert [process.poll() for process in processes] == [None] * 3
     collector.close()
-    assert len(heard) == 3
-    assert threading.get_ident() not in heard
+    assert [process.poll() for process in processes] == [0] * 3
+
+
+def test_a_process_that_is_killed_is_told_of():
+    collector = make(2)
+    collector.collect()
+    collector._groups[1]._process.kill()
+    with pytest.raises(LowgearError, match=r"ended with exit code -9.*train fewer agents"):
+        collector.collect()
+    collector.close()
+
+
+def test_processes_end_when_their_parent_is_killed():
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+        children = [int(word) for word in parent.stdout.readline().split()]
+        assert len(children) == 2
+        assert all(map(is_running, children))
+        parent.kill()
+    deadline = time.monotonic() + 60
+    while any(map(is_running, children)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, children))
 
 
 def test_environments_in_python_stay_one_group():
     collector = make(3, envs.wrap(Valley, AGENTS), environments=1)
     assert collector.groups == 1
-    rows, _ = collector.collect(8)
-    assert rows.shape[:3] == (AGENTS, 1, 8)
+    rows, _ = collector.collect()
+    assert rows.shape[:3] == (AGENTS, 1, CHUNK)
     collector.close()
 
 
 def test_what_goes_wrong_in_a_group_is_told():
-    collector = make(2)
-    collector.weights = collector.weights._replace(
-        gears=tuple([(w.copy(), b.copy()) for w, b in gear] for gear in collector.weights.gears)
-    )
-    for gear in collector.weights.gears:
-        gear[-1][1][AGENTS - 1] = np.nan  # the last agent of the second group diverged
+    collector, diverged = make(2), copy.deepcopy(make(1).weights)
+    for gear in diverged.gears:
+        gear[-1][1][AGENTS - 1] = np.nan  # of the last agent, in the second group
+    collector.weights = diverged
     with pytest.raises(LowgearError, match="was given nan as an action"):
-        collector.collect(8)
+        collector.collect()
     collector.close()

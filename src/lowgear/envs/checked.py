@@ -62,7 +62,7 @@ class CheckedEnv(ABC):
         self.step(actions)
 
     def split(self, sizes: Sequence[int]) -> "Sequence[CheckedEnv]":  # noqa: ARG002
-        """Itself: environments that run in Python wait for each other, however many threads step them."""
+        """Itself: what a person made here need not be there in another process."""
         return [self]
 
     @abstractmethod

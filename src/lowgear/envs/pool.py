@@ -31,6 +31,7 @@ DM_CONTROL_KEYS = {
     "FingerSpin-v1": ["position", "velocity", "touch"],  # without target_position and dist_to_target
     "FishSwim-v1": ["joint_angles", "upright", "target", "velocity"],
 }
+THREADS_OF_CORE = 2  # of several pools on one machine
 
 
 class PoolEnv(CheckedEnv):
@@ -67,12 +68,16 @@ class PoolEnv(CheckedEnv):
         self._pool._recv()
 
     def split(self, sizes: Sequence[int]) -> "Sequence[PoolEnv]":
-        """Pools of these sizes, with their shares of the threads."""
-        threads = self._threads or os.cpu_count() or 1
+        """Pools of these sizes, with threads enough that cores stay busy while some of the pools wait for actions."""
+        threads = THREADS_OF_CORE * (self._threads or os.cpu_count() or 1)
         return [
             PoolEnv(self.spec.name, self._env_id, size, max(1, threads * size // self.num_envs), self._end_on_success)
             for size in sizes
         ]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as what makes it: a pool's environments stay where they are."""
+        return PoolEnv, (self.spec.name, self._env_id, self.num_envs, self._threads, self._end_on_success)
 
     def _begin(self, seeds: list[int]) -> FloatArray:
         self.close()

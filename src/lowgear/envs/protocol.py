@@ -63,7 +63,7 @@ class BatchEnv(Protocol):
         ...
 
     def split(self, sizes: Sequence[int]) -> "Sequence[BatchEnv]":
-        """The same environments as batches of these sizes, which threads can step at once; itself where they can't.
+        """The same environments as batches of these sizes for other processes, which pickle them; itself if it can't.
 
         Only before the first reset.
         """

@@ -279,6 +279,19 @@ def stack(policies: Sequence[Weights]) -> Weights:
     )
 
 
+def leaves_of(weights: Weights) -> list[FloatArray]:
+    """Every array, in one order."""
+    networks = (*weights.gears, weights.master)
+    return [array for layers in networks for layer in layers for array in layer] + list(weights.tariff or ())
+
+
+def with_leaves(weights: Weights, leaves: Sequence[FloatArray]) -> Weights:
+    """The same networks with other arrays, in the order of `leaves_of`."""
+    arrays = iter(leaves)
+    *gears, master = ([(next(arrays), next(arrays)) for _ in layers] for layers in (*weights.gears, weights.master))
+    return Weights(tuple(gears), master, Tariff(*arrays) if weights.tariff is not None else None)
+
+
 def take(weights: Weights, which: int | slice) -> Weights:
     """Some agents of a population, or one as a population of one."""
     agents = which if isinstance(which, slice) else slice(which, which + 1)

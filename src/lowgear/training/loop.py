@@ -86,7 +86,8 @@ class Training:
         published = self.learner.published()
         self.cost_units = published.cost_units  # (P,): of relative cost coefficients
         weights = weights_of(published, config, method.cost)
-        self.collector = ParallelCollector(env, behaviour, weights, groups or groups_of(config, self.learner.queues))
+        groups = groups or groups_of(config, self.learner.queues)
+        self.collector = ParallelCollector(env, behaviour, weights, config.recipe.chunk, groups)
         self.best = [-np.inf] * len(config.agents)
         self.last_evaluation: list[LogLine] = []
         self._evaluations = Beside(make_env, self._evaluated) if make_env is not None else None
@@ -169,7 +170,7 @@ class Training:
         at_log = after % config.log_every == 0 or after == config.steps
         at_evaluation = bool(config.evaluate_every) and after % config.evaluate_every == 0 and after < config.steps
         self._take_learned(under_way=int(self._learn_pending()))
-        chunk, episodes = self._collect(size, last=at_checkpoint)
+        chunk, episodes = self._collect(last=at_checkpoint)
         if not self.learner.queues or at_log or at_evaluation or at_checkpoint:
             self._take_learned()
         self._pending = chunk
@@ -186,12 +187,12 @@ class Training:
         if at_checkpoint and after < config.steps:
             self._commit()
 
-    def _collect(self, steps: int, last: bool) -> tuple[FloatArray, list[FinishedEpisode]]:
+    def _collect(self, last: bool) -> tuple[FloatArray, list[FinishedEpisode]]:
         """Rows (P, steps, width), one environment's after another's."""
-        began, environments = time.perf_counter(), self.config.recipe.environments
-        rows, episodes = self.collector.collect(steps // environments, last)
+        began = time.perf_counter()
+        rows, episodes = self.collector.collect(last)
         self._collecting += time.perf_counter() - began
-        return rows.reshape(len(rows), steps, -1), episodes
+        return rows.reshape(len(rows), -1, rows.shape[-1]), episodes
 
     def _learn_pending(self) -> bool:
         if self._pending is None:

@@ -1,0 +1,186 @@
+"""A group's collector, in this process or in one of its own, whose Python waits for no other's.
+
+Parent and child share memory for weights and rows, and speak over a socket twice in a chunk. The child ends when its
+parent does: nobody holds the other end of the socket any more.
+"""
+
+import contextlib
+import math
+import mmap
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from lowgear import LowgearError
+from lowgear.envs.protocol import BatchEnv
+from lowgear.policy.arrays import FloatArray
+from lowgear.policy.controller import Weights, leaves_of, with_leaves
+from lowgear.training import algorithm
+from lowgear.training.collect import Behaviour, Collector, FinishedEpisode
+
+CLOSE_S = 10.0  # that a child is given to end
+
+
+class CollectorHere:
+    """A group's collector in this process: what is begun is done when its result is asked for."""
+
+    def __init__(self, env: BatchEnv, behaviour: Behaviour, weights: Weights, rows_shape: tuple[int, ...]) -> None:
+        self.rows: FloatArray = np.empty(rows_shape, np.float32)
+        self._collector, self._begun = Collector(env, behaviour, weights), ("", ())
+
+    @property
+    def env_seconds(self) -> float:
+        """Spent inside the environments."""
+        return self._collector.env_seconds
+
+    def use(self, weights: Weights) -> None:
+        """Act with these from the next chunk on."""
+        self._collector.weights = weights
+
+    def begin(self, what: str, *arguments: Any) -> None:
+        """As `CollectorProcess.begin`."""
+        self._begun = what, arguments
+
+    def result(self) -> list[FinishedEpisode]:
+        """Do what was begun."""
+        return _do(self._collector, self.rows, *self._begun)
+
+    def close(self) -> None:
+        """Free what the environments hold."""
+        self._collector.env.close()
+
+
+class _Setup(NamedTuple):
+    """What a child begins with."""
+
+    env: BatchEnv
+    behaviour: Behaviour
+    weights: Weights
+    rows_shape: tuple[int, ...]
+
+
+class CollectorProcess:
+    """A group's collector in a process of its own: `begin` what is to be done, then ask for the `result`."""
+
+    def __init__(self, env: BatchEnv, behaviour: Behaviour, weights: Weights, rows_shape: tuple[int, ...]) -> None:
+        ours, theirs = socket.socketpair()
+        file = _shared_file(weights, rows_shape)
+        self.env_seconds = 0.0
+        self.weights, self.rows = _shared(file, weights, rows_shape)
+        with theirs, file:
+            handles = theirs.fileno(), file.fileno()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__, *map(str, handles)],
+                pass_fds=handles,
+                stdin=subprocess.DEVNULL,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "JAX_PLATFORMS": "cpu"},
+            )
+        self.use(weights)
+        self._connection = Connection(ours.detach())
+        self._send(_Setup(env, behaviour, weights, rows_shape))
+
+    def use(self, weights: Weights) -> None:
+        """Act with these from the next chunk on; not while it collects."""
+        for shared, new in zip(leaves_of(self.weights), leaves_of(weights), strict=True):
+            shared[:] = new
+
+    def begin(self, what: str, *arguments: Any) -> None:
+        """`collect` a chunk into `rows`, the last or not; or `restart` with a number, after so many steps."""
+        self._send((what, arguments))
+
+    def result(self) -> list[FinishedEpisode]:
+        """What was begun has come to; raises what went wrong there."""
+        try:
+            found, self.env_seconds = self._connection.recv()
+        except (EOFError, OSError):
+            code = self._process.wait()
+            raise LowgearError(
+                f"a process that collects ended with exit code {code}: too little memory is the likeliest cause; "
+                "train fewer agents at once"
+            ) from None
+        if isinstance(found, Exception):
+            raise found
+        episodes: list[FinishedEpisode] = found
+        return episodes
+
+    def close(self) -> None:
+        """End the process."""
+        self._connection.close()
+        try:
+            self._process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _send(self, message: Any) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # `result` tells why
+            self._connection.send(message)
+
+
+def _shared_file(weights: Weights, rows_shape: Sequence[int]) -> IO[bytes]:
+    """Memory that has no name, as a file: room for the weights and the rows."""
+    size = 4 * (sum(leaf.size for leaf in leaves_of(weights)) + math.prod(rows_shape))
+    in_memory = hasattr(os, "memfd_create")  # Linux
+    file: IO[bytes] = os.fdopen(os.memfd_create("lowgear"), "w+b") if in_memory else tempfile.TemporaryFile()  # noqa: SIM115
+    file.truncate(size)
+    return file
+
+
+def _shared(file: IO[bytes], weights: Weights, rows_shape: Sequence[int]) -> tuple[Weights, FloatArray]:
+    """The weights and the rows in that memory."""
+    memory = np.frombuffer(mmap.mmap(file.fileno(), 0), np.float32)
+    sizes = [leaf.size for leaf in leaves_of(weights)]
+    *parts, rows = np.split(memory, np.cumsum(sizes))
+    shaped = [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves_of(weights), strict=True)]
+    return with_leaves(weights, shaped), rows.reshape(rows_shape)
+
+
+def _do(collector: Collector, rows: FloatArray, what: str, arguments: tuple[Any, ...]) -> list[FinishedEpisode]:
+    """What `begin` said."""
+    if what == "collect":
+        (last,) = arguments
+        return algorithm.collect(collector, rows, last)
+    number, collector.steps = arguments
+    collector.restart(number)
+    return []
+
+
+def serve(connection: Connection, file: IO[bytes]) -> None:
+    """Do what the parent says until it is gone."""
+    setup: _Setup = connection.recv()
+    weights, rows = _shared(file, setup.weights, setup.rows_shape)
+    collector: Collector | None = None
+    while True:
+        what, arguments = connection.recv()
+        try:
+            if collector is None:
+                collector = Collector(setup.env, setup.behaviour, setup.weights)
+            collector.weights = weights
+            found = _do(collector, rows, what, arguments)
+        except LowgearError as error:
+            connection.send((error, 0.0))
+        except Exception:
+            connection.send((RuntimeError(f"in a process that collects:\n{traceback.format_exc()}"), 0.0))
+        else:
+            connection.send((found, collector.env_seconds))
+
+
+def main() -> None:
+    """The child: Ctrl-C is its parent's to hear."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    handle, memory = map(int, sys.argv[1:])
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), os.fdopen(memory, "r+b") as file:
+        serve(Connection(handle), file)
+
+
+if __name__ == "__main__":
+    main()
