@@ -40,8 +40,10 @@ def run(path, config, stop_at=None):
     if not path.exists():
         directory.create(config, {})
     training = make(config, directory)
-    training.run([StopAt(stop_at)] if stop_at else [])
-    training.close()
+    try:
+        training.run([StopAt(stop_at)] if stop_at else [])
+    finally:
+        training.close()
     return directory
 
 

@@ -121,8 +121,10 @@ def run(path, config, stop_at=None):
     training = Training(
         config, envs.make(CARTPOLE, config.environments), lambda count: envs.make(CARTPOLE, count), directory
     )
-    training.run([StopAt(stop_at)] if stop_at else [])
-    training.close()
+    try:
+        training.run([StopAt(stop_at)] if stop_at else [])
+    finally:
+        training.close()
     return directory
 
 

@@ -1,6 +1,7 @@
 """`lowgear train`: a population from nothing, or a run that goes on."""
 
 import contextlib
+import itertools
 import time
 from functools import partial
 from pathlib import Path
@@ -78,7 +79,8 @@ def train(task: str | None, resume: Path | None, **options: Any) -> None:
 
     Every combination of seeds, variants and coefficients is one agent, and all of them learn in one program: five
     seeds of three variants cost far less than fifteen runs. Policies, metrics and checkpoints go to the run's
-    directory; `--resume DIR` goes on exactly where its last checkpoint left it.
+    directory; `--resume DIR` goes on exactly where it was, and with --steps N up to N steps. Ctrl-C and `kill` stop a
+    run at a checkpoint.
 
     \b
       lowgear train cartpole-swingup --steps 100000 --seeds 0-2
@@ -94,6 +96,8 @@ def train(task: str | None, resume: Path | None, **options: Any) -> None:
         _reject_options_beside_resume()
         directory = RunDirectory(resume)
         config = directory.read_config()
+        if options["steps"] is not None:
+            config = directory.extend(config, options["steps"])
     else:
         assert task is not None
         directory, config = _new_run(task, options)
@@ -105,7 +109,7 @@ def _reject_options_beside_resume() -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if given and name not in ("task", "resume"):
+        if given and name not in ("task", "resume", "steps"):
             raise LowgearError(
                 f"{parameter.opts[0]} cannot change a run that goes on: leave it out, or start a new run"
             )
@@ -128,12 +132,20 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
     overrides |= settings.from_assignments(assignments)
     overrides |= {key: value for key in of_recipe if (value := options.pop(key)) is not None}
     config = resolve(task, **options, overrides=overrides)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    directory = RunDirectory(out or Path("runs") / f"{file_name(task.name)}-{config.recipe.name}-{stamp}")
     env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
     method_of(config, env.spec, env.goal_rule)
     env.close()
-    directory.create(config, provenance())
+    if out is not None:
+        directory = RunDirectory(out)
+        directory.create(config, provenance())
+        return directory, config
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    name = f"{file_name(task.name)}-{config.recipe.name}-{stamp}"
+    for number in itertools.count(1):  # another run may begin in the same second
+        directory = RunDirectory(Path("runs") / (name if number == 1 else f"{name}-{number}"))
+        with contextlib.suppress(FileExistsError):
+            directory.make(config, provenance())
+            break
     return directory, config
 
 
@@ -142,6 +154,7 @@ def _run(directory: "RunDirectory", config: "RunConfig") -> None:
     from lowgear.envs import make_env
     from lowgear.training.loop import Training
     from lowgear.training.progress import Display, TensorBoard
+    from lowgear.training.signals import stops
 
     if directory.finished(config):
         click.echo(f"{directory.path} is finished; `lowgear evaluate {directory.path}` scores it", err=True)
@@ -151,13 +164,19 @@ def _run(directory: "RunDirectory", config: "RunConfig") -> None:
     done = training.collector.steps
     if done:
         click.echo(f"going on from {done} of {config.steps} steps", err=True)
+    if training.begins_anew:
+        click.echo(f"{config.task} does not repeat itself: the episodes that were open begin anew", err=True)
     display = Display(config.steps, done)
     boards = [TensorBoard(directory.path / "tensorboard", len(config.agents))] if TensorBoard.available() else []
+    again = f"go on with `lowgear train --resume {directory.path}`"
     try:
-        training.run([display, *boards])
+        with stops(
+            training.stop, lambda: click.echo("stopping at a checkpoint; once more stops at once", err=True)
+        ) as heard:
+            finished = training.run([display, *boards])
     except KeyboardInterrupt:
         display.close()
-        click.echo(f"stopped; go on with `lowgear train --resume {directory.path}`", err=True)
+        click.echo(f"stopped at once, at the last checkpoint; {again}", err=True)
         raise
     finally:
         display.close()
@@ -165,6 +184,9 @@ def _run(directory: "RunDirectory", config: "RunConfig") -> None:
             board.close()
         with contextlib.suppress(Exception):
             training.close()
+    if not finished:
+        click.echo(f"stopped at {training.collector.steps} of {config.steps} steps; {again}", err=True)
+        raise SystemExit(heard.exit_code)
     if training.last_evaluation:
         tables.print_evaluation(training.last_evaluation)
     click.echo(str(directory.path))

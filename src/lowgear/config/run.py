@@ -85,7 +85,7 @@ class RunConfig:
     def capacity(self) -> int:
         """Steps that each agent's ring holds: a whole number of chunks."""
         chunk = self.recipe.chunk
-        return min(_whole(self.recipe.replay, chunk), self.steps)
+        return min(whole_chunks(self.recipe.replay, chunk), self.steps)
 
     def to_json(self) -> dict[str, Any]:
         """As config.json keeps it."""
@@ -136,7 +136,7 @@ def resolve(
     for name, value in (("--evaluate-episodes", evaluate_episodes), ("--checkpoint-every", checkpoint_every)):
         if value < 1:
             raise LowgearError(f"{name} {value}: write 1 or more")
-    steps = _whole(steps, chosen.chunk)
+    steps = whole_chunks(steps, chosen.chunk)
     if evaluate_every is None:
         evaluate_every = max(steps // 10, 1)
     return RunConfig(
@@ -146,10 +146,10 @@ def resolve(
         steps=steps,
         agents=_agents(chosen, seeds, variants, (cost_coefficients, task.cost_coefficient), discounts, learning_rates),
         boltzmann=task.boltzmann and chosen.sample_master,
-        evaluate_every=_whole(evaluate_every, chosen.chunk),
+        evaluate_every=whole_chunks(evaluate_every, chosen.chunk),
         evaluate_episodes=evaluate_episodes,
-        checkpoint_every=_whole(checkpoint_every, chosen.chunk),
-        log_every=_whole(max(1_000, steps // 500), chosen.chunk),
+        checkpoint_every=whole_chunks(checkpoint_every, chosen.chunk),
+        log_every=whole_chunks(max(1_000, steps // 500), chosen.chunk),
     )
 
 
@@ -277,6 +277,6 @@ def _check_recipe(recipe: Recipe) -> None:
         raise LowgearError(f"critic units {recipe.critic_units}: write 1 or more")
 
 
-def _whole(steps: int, chunk: int) -> int:
+def whole_chunks(steps: int, chunk: int) -> int:
     """Rounded up to whole chunks."""
     return -(-steps // chunk) * chunk

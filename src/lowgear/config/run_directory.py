@@ -8,11 +8,12 @@ evaluation.json  what `lowgear evaluate` found
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lowgear import LowgearError
-from lowgear.config.run import RunConfig
+from lowgear.config.run import RunConfig, whole_chunks
 from lowgear.policy.file import Policy, load
 from lowgear.policy.files import write_whole
 
@@ -31,15 +32,36 @@ class RunDirectory:
 
     def create(self, config: RunConfig, provenance: dict[str, Any]) -> None:
         """Make a new run's directory; one that exists is never touched."""
-        if self.path.exists():
+        try:
+            self.make(config, provenance)
+        except FileExistsError:
             raise LowgearError(
                 f"{self.path} exists: choose another --out, or go on with it by `lowgear train --resume {self.path}`"
-            )
+            ) from None
+
+    def make(self, config: RunConfig, provenance: dict[str, Any]) -> None:
+        """Make a new run's directory; FileExistsError if there is one."""
         try:
-            self.policies.mkdir(parents=True)
+            self.path.mkdir(parents=True)
+            self.policies.mkdir()
             self.checkpoint.mkdir()
+        except FileExistsError:
+            raise
         except OSError as error:
             raise LowgearError(f"could not make {self.path}: {error.strerror}") from None
+        self._write_config(config, provenance)
+
+    def extend(self, config: RunConfig, steps: int) -> RunConfig:
+        """The same run with more steps; fewer are an error."""
+        longer = replace(config, steps=whole_chunks(steps, config.recipe.chunk))
+        if longer.steps < config.steps:
+            raise LowgearError(f"--steps {steps}: {self.path} is a run of {config.steps}; write that many or more")
+        if longer.steps > config.steps:
+            raw = json.loads(self.config.read_text(encoding="utf-8"))
+            self._write_config(longer, raw.get("provenance", {}))
+        return longer
+
+    def _write_config(self, config: RunConfig, provenance: dict[str, Any]) -> None:
         write_whole(self.config, json.dumps(config.to_json() | {"provenance": provenance}, indent=2).encode())
 
     def read_config(self) -> RunConfig:
@@ -75,6 +97,11 @@ class RunDirectory:
         """Rows collected between checkpoint `number` and the next."""
         return self.checkpoint / f"rows-{number}.bin"
 
-    def state(self, number: int) -> Path:
-        """The learners at checkpoint `number`."""
-        return self.checkpoint / f"state-{number}.safetensors"
+    def state(self, number: int, open_steps: int = 0) -> Path:
+        """The learners at checkpoint `number`, or so many steps after it."""
+        return self.checkpoint / f"state-{number}{f'-{open_steps}' if open_steps else ''}.safetensors"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that trains into the directory."""
+        return self.path / "lock"

@@ -28,6 +28,7 @@ from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
 from lowgear.training.progress import Listener
 from lowgear.training.provenance import provenance
+from lowgear.training.signals import stops
 
 Listeners = Callable[[RunConfig, int], list[Listener]]  # for a run, and the steps it has behind it
 
@@ -146,9 +147,12 @@ class RunStore:
         make = partial(make_env, run.config)
         training = Training(run.config, make(run.config.environments), make, run.directory)
         try:
-            training.run(self.listeners(run.config, training.collector.steps))
+            with stops(training.stop, lambda: None) as heard:
+                finished = training.run(self.listeners(run.config, training.collector.steps))
         finally:
             training.close()
+        if not finished:
+            raise SystemExit(heard.exit_code)  # the same study goes on from there
 
     def _path(self, config: RunConfig) -> Path:
         digest = hashlib.sha256(json.dumps(config.to_json(), sort_keys=True).encode()).hexdigest()[:10]

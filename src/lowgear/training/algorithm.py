@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from lowgear.envs.protocol import Step
 from lowgear.learning import normalisation, rng
@@ -24,6 +25,11 @@ from lowgear.policy import dial
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import Held
 from lowgear.training.collect import Collector, FinishedEpisode
+
+
+class Unrepeatable(Exception):  # noqa: N818
+    """The same seeds and actions led an environment elsewhere."""
+
 
 Learners = tuple[State, ...]  # of the gears, then the master's; P agents on every leading axis
 
@@ -55,6 +61,24 @@ def collect(collector: Collector, rows: FloatArray, last: bool = False) -> list[
         episodes += collector.finish_episodes(k)  # lines 19 to 21; environments reset themselves
     if last:
         rows[:, :, -1, [collector.columns.closed, collector.columns.ended]] = 1
+    return episodes
+
+
+def collect_again(collector: Collector, rows: FloatArray) -> list[FinishedEpisode]:
+    """Take the steps of `rows` once more, as they were: episodes and picks then stand where they stood after them.
+
+    Environments that do not repeat themselves are an error.
+    """
+    columns, episodes = collector.columns, []
+    collector.begin_chunk(rows.shape[2])
+    for k in range(rows.shape[2]):
+        row = rows[:, :, k]
+        collector.controller.choice = row[..., columns.choice].astype(np.int32)
+        _, step = collector.step(row[..., columns.action])
+        if not np.array_equal(step.last_observation.ravel(), row[..., columns.next_observation].ravel()):
+            raise Unrepeatable
+        collector.controller.advance(collector.ended)
+        episodes += collector.finish_episodes(k)
     return episodes
 
 

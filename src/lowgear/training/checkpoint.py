@@ -39,6 +39,7 @@ class Checkpoint:
     metrics_bytes: int  # length of metrics.jsonl
     best: list[float]  # each agent's best score while training
     segments: list[list[int]]  # (checkpoint number, steps) of each file of rows that is still needed
+    open_steps: int = 0  # of the last of them, after which the run was stopped within its episodes
     format: int = FORMAT
 
 
@@ -49,7 +50,9 @@ class Checkpoints:
         self._directory, self._capacity = directory, config.capacity + config.recipe.chunk
         self._number = latest.number if latest else 0
         self._segments = [list(segment) for segment in latest.segments] if latest else []
-        self._steps = 0
+        self._steps = latest.open_steps if latest else 0
+        if self._steps:
+            self._segments.pop()  # it goes on
         self._file: IO[bytes] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: Future[None] | None = None
@@ -60,11 +63,16 @@ class Checkpoints:
         """Checkpoints so far."""
         return self._number
 
+    @property
+    def appended(self) -> int:
+        """Steps since the last checkpoint."""
+        return self._steps
+
     def append(self, chunk: FloatArray) -> None:
         """Write down a chunk (P, K, width)."""
         try:
             if self._file is None:
-                self._file = self._directory.rows(self._number).open("wb")
+                self._file = self._directory.rows(self._number).open("ab" if self._steps else "wb")
             self._file.write(chunk.tobytes())
         except OSError as error:
             raise _full(self._directory, error) from None
@@ -80,6 +88,15 @@ class Checkpoints:
         file, self._file, self._steps = self._file, None, 0
         latest = Checkpoint(self._number, steps, updates, metrics_bytes, best, [list(s) for s in self._segments])
         self._writing = self._pool.submit(self._write, latest, file, state)
+
+    def commit_open(self, steps: int, updates: int, metrics_bytes: int, best: list[float], state: Any) -> None:
+        """The same where a run is stopped: its episodes go on when it does. Nothing may be appended after it."""
+        self.wait()
+        if self._steps:
+            segments = [*self._segments, [self._number, self._steps]]
+            latest = Checkpoint(self._number, steps, updates, metrics_bytes, best, segments, self._steps)
+            file, self._file = self._file, None
+            self._write(latest, file, state)
 
     def wait(self) -> None:
         """Until the checkpoint under way is on disk; raises what went wrong with it."""
@@ -105,7 +122,7 @@ class Checkpoints:
                     os.fsync(file.fileno())
         except OSError as error:
             raise _full(self._directory, error) from None
-        write_whole(self._directory.state(latest.number), pack_tensors(_flatten(state)))
+        write_whole(self._directory.state(latest.number, latest.open_steps), pack_tensors(_flatten(state)))
         write_whole(self._directory.latest, json.dumps(asdict(latest)).encode())
         self._remove_unnamed(latest)
 
@@ -114,7 +131,7 @@ class Checkpoints:
         named = {self._directory.rows(self._number)} if self._file is not None else set()
         if latest is not None:
             named |= {self._directory.rows(number) for number, _ in latest.segments}
-            named |= {self._directory.state(latest.number), self._directory.latest}
+            named |= {self._directory.state(latest.number, latest.open_steps), self._directory.latest}
             named.add(self._directory.rows(latest.number))  # may be opened while this runs
         for path in self._directory.checkpoint.iterdir():
             if path not in named:
@@ -136,7 +153,7 @@ def read_latest(directory: RunDirectory) -> Checkpoint | None:
 
 def read_state(directory: RunDirectory, latest: Checkpoint, like: Any) -> Any:
     """The learners of a checkpoint, in the shape of `like`; a mismatch is an error."""
-    path = directory.state(latest.number)
+    path = directory.state(latest.number, latest.open_steps)
     try:
         tensors = parse_tensors(path.read_bytes())
     except (OSError, SafetensorError, ValueError) as error:
@@ -159,13 +176,22 @@ def read_rows(
     """Every chunk (P, K, width) that a checkpoint still needs, oldest first."""
     count = population * chunk * width
     for number, steps in latest.segments:
-        path = directory.rows(number)
+        path, wanted = directory.rows(number), steps * population * width * 4
         size = path.stat().st_size if path.is_file() else 0
-        if size != steps * population * width * 4:
-            raise LowgearError(f"{path} has {size} bytes instead of {steps * population * width * 4}: start a new run")
+        if number == latest.number and size > wanted:  # a run that went on from here was killed
+            os.truncate(path, wanted)
+        elif size != wanted:
+            raise LowgearError(f"{path} has {size} bytes instead of {wanted}: start a new run")
         with path.open("rb") as file:
             for _ in range(steps // chunk):
                 yield np.fromfile(file, np.float32, count).reshape(population, chunk, width)
+
+
+def rewrite_last(directory: RunDirectory, latest: Checkpoint, chunk: FloatArray) -> None:
+    """Put a chunk (P, K, width) in the place of the last one that a checkpoint names."""
+    with directory.rows(latest.segments[-1][0]).open("r+b") as file:
+        file.seek(-chunk.nbytes, os.SEEK_END)
+        file.write(chunk.tobytes())
 
 
 def _flatten(state: Any) -> dict[str, npt.NDArray[Any]]:

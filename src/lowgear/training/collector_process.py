@@ -94,7 +94,11 @@ class CollectorProcess:
             shared[:] = new
 
     def begin(self, what: str, *arguments: Any) -> None:
-        """`collect` a chunk into `rows`, the last or not; or `restart` with a number, after so many steps."""
+        """What every group can do.
+
+        `collect` a chunk into `rows`, the last or not; `collect_again` what is in `rows`; `restart` with a number,
+        after so many steps.
+        """
         self._send((what, arguments))
 
     def result(self) -> list[FinishedEpisode]:
@@ -149,6 +153,8 @@ def _do(collector: Collector, rows: FloatArray, what: str, arguments: tuple[Any,
     if what == "collect":
         (last,) = arguments
         return algorithm.collect(collector, rows, last)
+    if what == "collect_again":
+        return algorithm.collect_again(collector, rows)
     number, collector.steps = arguments
     collector.restart(number)
     return []
@@ -166,7 +172,7 @@ def serve(connection: Connection, file: IO[bytes]) -> None:
                 collector = Collector(setup.env, setup.behaviour, setup.weights)
             collector.weights = weights
             found = _do(collector, rows, what, arguments)
-        except LowgearError as error:
+        except (LowgearError, algorithm.Unrepeatable) as error:
             connection.send((error, 0.0))
         except Exception:
             connection.send((RuntimeError(f"in a process that collects:\n{traceback.format_exc()}"), 0.0))

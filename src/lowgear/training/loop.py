@@ -8,7 +8,7 @@ weights as they stood when it was due; what is written after it waits for it, so
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from lowgear.evaluation.beside import Beside
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import take
 from lowgear.policy.file import Policy
+from lowgear.policy.files import hold
 from lowgear.training import checkpoint
+from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint import Checkpoints
 from lowgear.training.collect import FinishedEpisode
-from lowgear.training.parallel import ParallelLearner, Published
+from lowgear.training.parallel import LearnerStates, ParallelLearner, Published
 from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.progress import Listener as Listener
 from lowgear.training.progress import LogLine as LogLine
@@ -52,6 +54,15 @@ class Interval:
     episodes: list[FinishedEpisode]
     last: FinishedEpisode | None = None  # of earlier intervals, shown until a new one ends
 
+    @property
+    def shown(self) -> list[FinishedEpisode]:
+        """What a log line tells of."""
+        return self.episodes or ([self.last] if self.last else [])
+
+    def next(self) -> "Interval":
+        """The one after the line."""
+        return Interval([], self.shown[-1] if self.shown else None)
+
 
 @dataclass(frozen=True)
 class Timings:
@@ -66,7 +77,10 @@ class Timings:
 
 
 class Training:
-    """A population under training. `run` goes on until the configured steps, or until a listener says stop."""
+    """A population under training, and the only one in its directory until it is closed.
+
+    `run` goes on until the configured steps, or until a listener or `stop` says so.
+    """
 
     def __init__(
         self,
@@ -78,6 +92,7 @@ class Training:
         groups: int | None = None,  # that collect at once
     ) -> None:
         self.config, self.spec = config, env.spec
+        self._lock = None if directory is None else hold(directory.lock)
         method = method_of(config, env.spec, env.goal_rule, make_learners)
         self.cost = method.cost
         agents = parameters_of(config, env.spec, tariff_of(config, method.cost))
@@ -101,6 +116,8 @@ class Training:
         self._clock = (time.perf_counter(), 0)
         self._collecting = self._waiting = 0.0
         self._first_round_at: float | None = None
+        self._stopping = False
+        self.begins_anew = False  # where environments did not repeat themselves: episodes that were open are cut short
         if directory is not None:
             latest = checkpoint.read_latest(directory)
             if latest is not None:
@@ -109,21 +126,32 @@ class Training:
                 directory.metrics.unlink()  # a run killed before its first checkpoint starts over
             self._checkpoints = Checkpoints(directory, config, latest)
 
-    def run(self, listeners: list[Listener] | None = None) -> None:
-        """Train to the end, keeping the last policies whatever happens."""
+    def stop(self) -> None:
+        """Let `run` end after the chunk under way, with a checkpoint there; from a signal's handler or any thread."""
+        self._stopping = True
+
+    def run(self, listeners: list[Listener] | None = None) -> bool:
+        """Train to the end; False if it was stopped before, at a checkpoint that it can go on from."""
         self._listeners = listeners or []
         self._clock = (time.perf_counter(), self.collector.steps)
         try:
-            while self.collector.steps < self.config.steps:
+            while self.collector.steps < self.config.steps and not self._stopping:
                 self._chunk()
                 if any(listener.on_steps(self.collector.steps) is False for listener in self._listeners):
                     break
+            self._take_learned()
+            self._finish_evaluation()
+            self._commit_end()
+            if self._stopping and self.collector.steps < self.config.steps:
+                self.save_policies()
+                return False
             self._learn_pending()
             self._take_learned()
             if self.config.evaluate_every:
                 self._evaluate()
             self._finish_evaluation()
             self.save_policies()  # last: policies that have seen every step mark a run as finished
+            return True
         finally:
             if self._checkpoints is not None:
                 self._checkpoints.close()
@@ -161,6 +189,8 @@ class Training:
             self._evaluations.close()
         self.learner.close()
         self.collector.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def _chunk(self) -> None:
         """One round: learn from the chunk before, meanwhile collect the next."""
@@ -174,8 +204,7 @@ class Training:
         if not self.learner.queues or at_log or at_evaluation or at_checkpoint:
             self._take_learned()
         self._pending = chunk
-        for episode in episodes:
-            self._intervals[episode.agent].episodes.append(episode)
+        self._add(episodes)
         if self._checkpoints is not None:
             self._checkpoints.append(chunk)
         if at_log:
@@ -186,6 +215,10 @@ class Training:
             self._evaluations.poll()
         if at_checkpoint and after < config.steps:
             self._commit()
+
+    def _add(self, episodes: list[FinishedEpisode]) -> None:
+        for episode in episodes:
+            self._intervals[episode.agent].episodes.append(episode)
 
     def _collect(self, last: bool) -> tuple[FloatArray, list[FinishedEpisode]]:
         """Rows (P, steps, width), one environment's after another's."""
@@ -235,7 +268,7 @@ class Training:
         self._clock = (now, self.collector.steps)
         lines = []
         for agent, interval in enumerate(self._intervals):
-            ended = interval.episodes or ([interval.last] if interval.last else [])
+            ended = interval.shown
             line = self._line("train", agent) | {
                 "steps_per_second": rate,
                 "episodes": len(interval.episodes),
@@ -246,7 +279,7 @@ class Training:
                 else None,
             }
             lines.append(line | {name: float(value[agent]) for name, value in self._metrics.items()})
-            self._intervals[agent] = Interval([], ended[-1] if ended else None)
+        self._intervals = [interval.next() for interval in self._intervals]
         self._write(lines)
         for listener in self._listeners:
             listener.on_log(lines)
@@ -320,14 +353,25 @@ class Training:
     def _commit(self) -> None:
         """Checkpoint, and open new episodes: environments can't be saved, so an unbroken run starts afresh too."""
         assert self._checkpoints is not None
-        assert self._directory is not None
         self._finish_evaluation()
-        size = self._directory.metrics.stat().st_size if self._directory.metrics.exists() else 0
-        self._checkpoints.commit(
-            self.collector.steps, self.learner.time, size, [float(b) for b in self.best], self.learner.states()
-        )
+        self._checkpoints.commit(*self._standing())
         self.save_policies()
         self._restart(self._checkpoints.number)
+
+    def _commit_end(self) -> None:
+        """Checkpoint where the run ends, so that it can go on: its episodes too, unless a checkpoint is due anyway."""
+        if self._checkpoints is None:
+            return
+        if self.collector.steps % self.config.checkpoint_every:
+            self._checkpoints.commit_open(*self._standing())
+        elif self._checkpoints.appended:
+            self._checkpoints.commit(*self._standing())
+
+    def _standing(self) -> tuple[int, int, int, list[float], LearnerStates]:
+        """What a checkpoint keeps besides the rows."""
+        assert self._directory is not None
+        size = self._directory.metrics.stat().st_size if self._directory.metrics.exists() else 0
+        return self.collector.steps, self.learner.time, size, [float(b) for b in self.best], self.learner.states()
 
     def _restart(self, number: int) -> None:
         self.collector.restart(number)
@@ -342,9 +386,29 @@ class Training:
             if self._pending is not None:
                 self.learner.insert(self._pending, known=True)
             self._pending = rows
-        self.collector.steps = latest.steps
+        self.collector.steps = latest.steps - latest.open_steps
         self._restart(latest.number)
+        if latest.open_steps:
+            self._collect_again(directory, latest)
         self.best = list(latest.best)
         if directory.metrics.exists():
             with directory.metrics.open("r+b") as file:
                 file.truncate(latest.metrics_bytes)
+
+    def _collect_again(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
+        """Bring the episodes that were open to where they stood, by the actions that were taken in them."""
+        population, environments = len(self.config.agents), self.config.recipe.environments
+        opened = replace(latest, segments=latest.segments[-1:])
+        chunk, width = self.config.recipe.chunk, self.collector.columns.width
+        try:
+            for rows in checkpoint.read_rows(directory, opened, population, chunk, width):
+                self._add(self.collector.collect_again(rows.reshape(population, environments, -1, width)))
+                if self.collector.steps % self.config.log_every == 0:
+                    self._intervals = [interval.next() for interval in self._intervals]
+        except Unrepeatable:
+            assert self._pending is not None
+            columns, ends = self.collector.columns, chunk // environments
+            self._pending[:, ends - 1 :: ends, [columns.closed, columns.ended]] = 1
+            checkpoint.rewrite_last(directory, latest, self._pending)
+            self.collector.steps, self.begins_anew = latest.steps, True
+            self._restart(latest.number)

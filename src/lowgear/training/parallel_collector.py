@@ -63,22 +63,30 @@ class ParallelCollector:
 
     def collect(self, last: bool = False) -> tuple[FloatArray, list[FinishedEpisode]]:
         """A chunk: rows (P, E, steps, width), and the episodes that ended; with `last`, all end after it."""
-        found = self._all("collect", last)
+        episodes = self._all("collect", last)
         self.steps += self._chunk
-        episodes = [
-            episode._replace(agent=agents.start + episode.agent)
-            for agents, of_group in zip(self._slices, found, strict=True)
-            for episode in of_group
-        ]
         return np.concatenate([group.rows for group in self._groups]), episodes
+
+    def collect_again(self, rows: FloatArray) -> list[FinishedEpisode]:
+        """Take a chunk's steps once more; raises `Unrepeatable` where environments do not repeat themselves."""
+        for group, agents in zip(self._groups, self._slices, strict=True):
+            group.rows[:] = rows[agents]
+        episodes = self._all("collect_again")
+        self.steps += self._chunk
+        return episodes
 
     def close(self) -> None:
         """End the processes and the environments."""
         for group in self._groups:
             group.close()
 
-    def _all(self, what: str, *arguments: object) -> list[list[FinishedEpisode]]:
-        """What every group has done."""
+    def _all(self, what: str, *arguments: object) -> list[FinishedEpisode]:
+        """Let every group do something; the episodes that ended meanwhile."""
         for group in self._groups:
             group.begin(what, *arguments)
-        return [group.result() for group in self._groups]
+        found = [group.result() for group in self._groups]
+        return [
+            episode._replace(agent=agents.start + episode.agent)
+            for agents, episodes in zip(self._slices, found, strict=True)
+            for episode in episodes
+        ]
