@@ -95,7 +95,7 @@ def test_the_same_seed_gives_the_same_scores_and_best_policies_can_be_asked_for(
         (["train", "walker-stand", "--settings", "none.toml"], "none.toml"),
         (["train", "--resume", ".", "--set", "batch=64"], "--set"),
         (["train", "--resume", "."], "not a run"),
-        (["train", "--resume", ".", "--steps", "5"], "--steps"),
+        (["train", "--resume", ".", "--seeds", "5"], "--seeds"),
         (["evaluate", "."], "not a run"),
         (["evaluate", "nowhere"], "nowhere"),
     ],

@@ -110,6 +110,22 @@ def test_rounds_that_are_queued_come_to_the_same(reference) -> None:
         learner.close()
 
 
+@pytest.mark.parametrize(("time", "times"), [(0, 3.0), (5_000, 2.0), (10_000, 1.0), (20_000, 1.0)])
+def test_an_actors_rate_falls_from_its_boost(time: int, times: float) -> None:
+    rate = AGENTS.actor_learning_rate
+    boosted = AGENTS._replace(actor_boost=np.full(POPULATION, 3, np.float32))
+    plain = AGENTS._replace(actor_learning_rate=(times * rate).astype(np.float32))
+    found = []
+    for agents in (boosted, plain):
+        learner = ParallelLearner(METHOD, agents, CAPACITY, cores=1)
+        learner.time = time
+        go(learner, range(1))
+        found.append(learner.states())
+        learner.close()
+    assert_close(*found)
+    assert (found[0].learners[0].params.actor[0].weight != 0).any()
+
+
 def test_a_state_is_a_copy_that_later_updates_leave_alone(reference) -> None:
     assert_equal(reference["middle"][0], reference["kept"])
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(reference["middle"][0]))

@@ -18,6 +18,7 @@ class Recipe:
     name: str = "paper"
     learning_rate: float = _field(3e-4, "of every gear's critics")
     actor_learning_rate: float | None = _field(None, "of its actor and temperature; None: as the critics'")
+    actor_boost: float = _field(1.0, "times that rate at first, falling to once over 10,000 updates")
     actor_every: int = _field(1, "updates of the critics for each of actor and temperature")
     discount: float = _field(0.99, "of the gears, per step")
     target_rate: float = _field(0.005, "τ: how fast the target critics follow")
@@ -87,6 +88,7 @@ MODERN = replace(
     name="modern",
     learning_rate=1e-3,
     actor_learning_rate=6e-4,
+    actor_boost=2.0,
     actor_every=2,
     target_rate=0.01,
     critic_units=128,

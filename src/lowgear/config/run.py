@@ -248,7 +248,7 @@ def _check_recipe(recipe: Recipe) -> None:
         raise LowgearError(
             f"actor every {recipe.actor_every} updates: chunks have {recipe.chunk}, no multiple of it; choose a divisor"
         )
-    for name in ("learning_rate", "actor_learning_rate", "master_learning_rate", "first_alpha"):
+    for name in ("learning_rate", "actor_learning_rate", "actor_boost", "master_learning_rate", "first_alpha"):
         value = getattr(recipe, name)
         if value is not None and not 0 < value < float("inf"):
             raise LowgearError(f"{name.replace('_', ' ')} {value}: write a number above 0")

@@ -26,6 +26,7 @@ class AgentParameters(NamedTuple):
     master_discount: Any
     learning_rate: Any  # of the critics
     actor_learning_rate: Any  # of actor and temperature
+    actor_boost: Any  # times that rate at first
     target_rate: Any  # τ of the target critics' moving average
     target_entropy: Any
     master_learning_rate: Any

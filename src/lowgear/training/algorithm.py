@@ -27,6 +27,9 @@ from lowgear.policy.controller import Held
 from lowgear.training.collect import Collector, FinishedEpisode
 
 
+BOOSTED_UPDATES = 10_000  # over which an actor's rate falls from its boost
+
+
 class Unrepeatable(Exception):  # noqa: N818
     """The same seeds and actions led an environment elsewhere."""
 
@@ -145,6 +148,7 @@ def update(
     """
     buffer = by_agent(buffer, method.replay.environments)
     normaliser = normalisers(statistics, method)
+    agents = _boosted(agents, time)
     if statistics is not None:
         agents = _informed(agents, statistics, method)
     # Sampled for all updates at once: inside a loop the compiler would draw anew for every use of a number.
@@ -217,6 +221,12 @@ def cost_units(statistics: Statistics, agents: AgentParameters, method: Method) 
     earned = (1 - agents.master_discount) * jax.vmap(normalisation.reward_scale)(statistics.master_returns)
     units: jax.Array = earned / method.cost.gear_costs[-1]
     return units
+
+
+def _boosted(agents: AgentParameters, time: jax.Array) -> AgentParameters:
+    """The agents' parameters with the actors' rates of that time: a critic that knows little asks for large steps."""
+    left = jnp.maximum(0.0, 1 - time / BOOSTED_UPDATES)
+    return agents._replace(actor_learning_rate=agents.actor_learning_rate * (1 + left * (agents.actor_boost - 1)))
 
 
 def _informed(agents: AgentParameters, statistics: Statistics, method: Method) -> AgentParameters:

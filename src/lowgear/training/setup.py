@@ -167,6 +167,7 @@ def parameters_of(config: RunConfig, spec: EnvSpec, tariff: Tariff | None = None
         master_discount=all_alike(recipe.master_discount),
         learning_rate=np.array([a.learning_rate for a in agents], np.float32),
         actor_learning_rate=np.array([recipe.actor_learning_rate or a.learning_rate for a in agents], np.float32),
+        actor_boost=all_alike(recipe.actor_boost),
         target_rate=all_alike(recipe.target_rate),
         target_entropy=all_alike(-recipe.target_entropy * spec.act_dim),
         master_learning_rate=all_alike(recipe.master_learning_rate),
