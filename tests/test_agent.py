@@ -6,9 +6,8 @@ import lowgear
 from lowgear import LowgearError
 from lowgear.policy.dial import Dial
 from tests.fixtures.probes import Valley
+from tests.fixtures.training import SMALL
 from tests.fixtures.weights import thrifty
-
-SMALL = {"batch": 16, "critic_units": 8, "random_steps": 64, "chunk": 32, "master_batch": 8}
 
 
 @pytest.fixture(scope="module")

@@ -65,7 +65,7 @@ def test_hindsight_learns_where_success_ends_an_episode() -> None:
     assert earned > -19  # episodes are cut short while it trains, too
 
 
-STATISTICS = {"normalise_observations": True, "scale_rewards": True, "lenient_twins": True, "actor_every": 2}
+STATISTICS = {"normalise_observations": True, "scale_rewards": True, "lenient_twins": True}
 
 
 # The rings, two for each agent, wrap; episodes end early or in time, and checkpoints fall within them and within picks.
@@ -153,7 +153,9 @@ def test_goals_that_nobody_can_judge() -> None:
     agent = lowgear.Agent(Mute(), gears=(2, 4), cost_coefficient=0.001, **SMALL)
     with pytest.raises(LowgearError, match=r"Mute has goals.*compute_reward"):
         agent.learn(128)
-    lowgear.Agent(Mute(), gears=(2, 4), cost_coefficient=0.001, hindsight_share=0, **SMALL).learn(128)
+    lowgear.Agent(
+        Mute(), gears=(2, 4), cost_coefficient=0.001, hindsight_share=0, **(SMALL | {"random_steps": 128})
+    ).learn(128)
 
 
 def test_goals_that_nobody_can_judge_leave_no_directory_behind(tmp_path) -> None:
@@ -175,7 +177,7 @@ class Single(Meadow):
     def compute_reward(self, achieved, desired, info):
         return -float(np.linalg.norm(achieved - desired) > self.near)
 
-lowgear.Agent(Single(), gears=(2, 4), cost_coefficient=0.001, **SMALL).learn(1024)
+lowgear.Agent(Single(), gears=(2, 4), cost_coefficient=0.001, **SMALL).learn(512)
 """
 
 
