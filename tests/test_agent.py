@@ -63,6 +63,7 @@ def test_save_and_load(agent, tmp_path):
         loaded.learn(100)
 
 
+@pytest.mark.usefixtures("optimised")
 def test_learning_makes_it_better():
     agent = lowgear.Agent(
         Valley,

@@ -217,7 +217,8 @@ def test_a_full_disk_is_an_error_and_the_run_goes_on_later(tmp_path):
         f"sys.argv = {['lowgear', *command[3:], '--out', str(path)]!r};"
         "runpy.run_module('lowgear', run_name='__main__')"
     )
-    environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+    # Git, asked for the version, would fail to write its index too, and leave a lock behind.
+    environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false", "GIT_INDEX_FILE": str(tmp_path / "index")}
     failed = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, env=environment)
     assert failed.returncode == 2
     assert "lowgear: error: could not write" in failed.stderr
@@ -267,6 +268,7 @@ def test_divergence_is_an_error_not_a_nan_policy():
     training.close()
 
 
+@pytest.mark.usefixtures("optimised")
 def test_time_limits_are_bootstrapped_and_ends_are_not():
     """Rewards of 1 for ever: a critic that sees a time limit values on, one that sees an end does not."""
 
@@ -297,6 +299,7 @@ def test_time_limits_are_bootstrapped_and_ends_are_not():
     assert ended < 3.5  # every other step is a last one: v = 1 + 0.9 · v / 2, about 1.8
 
 
+@pytest.mark.slow
 def test_the_master_learns_when_the_large_gear_is_worth_its_price():
     """Only the large gear can follow the valley: free, it is used; dear, it is not."""
     task = Task("valley", "gym", "valley", gears=(1, 32))

@@ -37,6 +37,7 @@ QUICK = {
     "batch": 64,
     "master_batch": 32,
     "random_steps": 512,
+    "actor_every": 1,
 }
 
 
@@ -44,6 +45,7 @@ def success(agent: lowgear.Agent, ends: bool) -> float:
     return play([agent.policy], envs.wrap(Meadow, 20, end_on_success=ends), 100, "greedy", 0).success.mean()
 
 
+@pytest.mark.usefixtures("optimised")
 def test_hindsight_finds_what_chance_never_does() -> None:
     """To be at the goal when the time is up."""
     with_it = lowgear.Agent(Meadow(), seed=1, **QUICK).learn(3000)
