@@ -6,6 +6,7 @@ processes that tests start are told by the same variables. The few tests that ru
 """
 
 import ctypes.util
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ LONGEST = (
 
 if sys.platform == "linux" and not os.environ.get("DISPLAY") and ctypes.util.find_library("EGL"):
     os.environ.setdefault("MUJOCO_GL", "egl")
+
+gc.set_threshold(50_000, 20, 50)  # programs are traced in millions of objects, few of which are ever garbage
 
 
 def pytest_configure(config: pytest.Config) -> None:
