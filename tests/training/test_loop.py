@@ -58,7 +58,7 @@ DIALS = small_config(
 STATISTICS = {"normalise_observations": True, "scale_rewards": True, "lenient_twins": True, "actor_every": 2}
 
 
-@pytest.mark.parametrize("environments", [1, 2])
+@pytest.mark.parametrize("environments", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_broken_run_with_running_statistics_ends_as_an_unbroken_one(tmp_path, environments):
     overrides = SMALL | STATISTICS | {"replay": 160, "environments": environments, "actor_learning_rate": 1e-3}
     config = small_config("modern", steps=384, variants=("asymmetric", "large-only"), overrides=overrides)
