@@ -6,9 +6,8 @@ import lowgear
 from lowgear import LowgearError
 from lowgear.policy.dial import Dial
 from tests.fixtures.probes import Valley
+from tests.fixtures.training import SMALL
 from tests.fixtures.weights import thrifty
-
-SMALL = {"batch": 16, "critic_units": 8, "random_steps": 64, "chunk": 32, "master_batch": 8}
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +63,7 @@ def test_save_and_load(agent, tmp_path):
         loaded.learn(100)
 
 
+@pytest.mark.usefixtures("optimised")
 def test_learning_makes_it_better():
     agent = lowgear.Agent(
         Valley,

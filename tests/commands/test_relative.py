@@ -65,6 +65,7 @@ def test_tuning_tells_it_too(run):
 def test_any_task_trains_without_widths_and_prices(tmp_path):
     path = tmp_path / "run"
     sizes = ["--steps", "128", "--critic-units", "8", "--set", "batch=8", "--set", "random_steps=64"]
+    sizes += ["--set", "master_batch=8", "--set", "actor_every=1"]
     arguments = ["train", "gym:Pendulum-v1", *sizes, "--evaluate-every", "0", "--out", str(path)]
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output

@@ -13,7 +13,7 @@ from lowgear.policy.dial import Dial
 from lowgear.policy.file import load
 from tests.fixtures.commands import train
 
-FEW = ("--episodes", "8")
+FEW = ("--episodes", "4")
 
 
 @pytest.fixture(scope="module")

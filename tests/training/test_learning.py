@@ -18,6 +18,7 @@ from lowgear.training.loop import Training
 from tests.fixtures.probes import Coast
 
 
+@pytest.mark.usefixtures("optimised")
 def test_the_master_keeps_the_large_gears_return_and_uses_the_small_one_where_it_serves(tmp_path):
     """From the environment to the policy file: along a coast of which the small gear can follow one half."""
     # What is picked changes nothing later, so short horizons tell all; what untrained gears earned is soon forgotten.

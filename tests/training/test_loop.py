@@ -14,7 +14,7 @@ import pytest
 from lowgear import LowgearError, envs
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
-from lowgear.config.tasks import Task, find
+from lowgear.config.tasks import Task
 from lowgear.policy.dial import Dial
 from lowgear.policy.file import load
 from lowgear.training.checkpoint import read_latest
@@ -23,11 +23,11 @@ from tests.fixtures.compilations import compilations
 from tests.fixtures.probes import Counting, Valley
 from tests.fixtures.training import SMALL, Hear, StopAt, policy_bytes, without_speed
 
-TASK = find("cartpole-swingup")
+TASK = Task("valley", "gym", "valley", cost_coefficient=0.01)
 
 
 def make(config, directory=None):
-    return Training(config, envs.make(TASK, config.environments), lambda n: envs.make(TASK, n), directory)
+    return Training(config, envs.wrap(Valley, config.environments), lambda n: envs.wrap(Valley, n), directory)
 
 
 def small_config(recipe="paper", **options):
@@ -60,7 +60,7 @@ DIALS = small_config(
 STATISTICS = {"normalise_observations": True, "scale_rewards": True, "lenient_twins": True, "actor_every": 2}
 
 
-@pytest.mark.parametrize("environments", [1, 2])
+@pytest.mark.parametrize("environments", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_broken_run_with_running_statistics_ends_as_an_unbroken_one(tmp_path, environments):
     overrides = SMALL | STATISTICS | {"replay": 160, "environments": environments, "actor_learning_rate": 1e-3}
     config = small_config("modern", steps=384, variants=("asymmetric", "large-only"), overrides=overrides)
@@ -72,8 +72,6 @@ def test_a_broken_run_with_running_statistics_ends_as_an_unbroken_one(tmp_path, 
     broken = run(tmp_path / "broken", config)
     assert policy_bytes(broken, 2) == policy_bytes(whole, 2)
     assert without_speed(broken) == without_speed(whole)
-    plain = run(tmp_path / "plain", small_config("modern", steps=384, variants=("asymmetric", "large-only")))
-    assert policy_bytes(plain, 2)[0] != policy_bytes(whole, 2)[0]
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +79,9 @@ def unbroken(tmp_path_factory):
     return run(tmp_path_factory.mktemp("unbroken") / "run", DIALS)
 
 
-@pytest.mark.parametrize("stop_at", [32, 160, 256, 480])
+@pytest.mark.parametrize(
+    "stop_at", [32, 256, pytest.param(160, marks=pytest.mark.slow), pytest.param(480, marks=pytest.mark.slow)]
+)
 def test_a_broken_run_ends_as_an_unbroken_one(tmp_path, unbroken, stop_at):
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "broken", DIALS, stop_at)
@@ -115,19 +115,20 @@ def test_resume_with_a_ring_that_has_wrapped(tmp_path):
         run(tmp_path / "broken", config, 704)
     # Rows that the ring no longer holds are no longer kept.
     kept = sum(path.stat().st_size for path in (tmp_path / "broken" / "checkpoint").glob("rows-*.bin"))
-    assert kept < 768 * (2 * 5 + 1 + 6) * 4
+    assert kept < 768 * (2 * 1 + 1 + 6) * 4
     assert policy_bytes(run(tmp_path / "broken", config), 1) == policy_bytes(whole, 1)
 
 
 def test_killed_at_any_moment_and_resumed(tmp_path):
-    """The real thing: kill -9 on the command, several times, then let it finish."""
-    options = ["--recipe", "paper", "--steps", "1600", "--gears", "2,4", "--evaluate-every", "800"]
-    command = [sys.executable, "-m", "lowgear", "train", "cartpole-swingup", *options, "--checkpoint-every", "256"]
+    """The real thing: kill -9 on the command, twice, then let it finish."""
+    options = ["--recipe", "paper", "--steps", "1280", "--gears", "2,4", "--evaluate-every", "640"]
+    options += ["--evaluate-episodes", "1", "--set", "random_steps=256", "--checkpoint-every", "256"]
+    command = [sys.executable, "-m", "lowgear", "train", "cartpole-swingup", *options]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     broken = RunDirectory(tmp_path / "broken")
     again = [sys.executable, "-m", "lowgear", "train", "--resume", str(broken.path)]
     with subprocess.Popen([*command, "--out", str(tmp_path / "whole")], **quiet) as whole:
-        for number in range(3):
+        for number in range(2):
             process = subprocess.Popen(again if number else [*command, "--out", str(broken.path)], **quiet)
             before = read_latest(broken)
             deadline = time.monotonic() + 120
@@ -211,14 +212,15 @@ def test_the_same_seed_is_the_same_run_and_another_is_not(tmp_path):
 
 def test_a_full_disk_is_an_error_and_the_run_goes_on_later(tmp_path):
     path = tmp_path / "run"
-    options = ["--recipe", "paper", "--steps", "2048", "--gears", "2,4", "--evaluate-every", "0"]
+    options = ["--recipe", "paper", "--steps", "1024", "--gears", "2,4", "--evaluate-every", "0"]
     command = [sys.executable, "-m", "lowgear", "train", "cartpole-swingup", *options, "--checkpoint-every", "512"]
     limited = (
         "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000));"
         f"sys.argv = {['lowgear', *command[3:], '--out', str(path)]!r};"
         "runpy.run_module('lowgear', run_name='__main__')"
     )
-    environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+    # Git, asked for the version, would fail to write its index too, and leave a lock behind.
+    environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false", "GIT_INDEX_FILE": str(tmp_path / "index")}
     failed = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, env=environment)
     assert failed.returncode == 2
     assert "lowgear: error: could not write" in failed.stderr
@@ -268,6 +270,7 @@ def test_divergence_is_an_error_not_a_nan_policy():
     training.close()
 
 
+@pytest.mark.usefixtures("optimised")
 def test_time_limits_are_bootstrapped_and_ends_are_not():
     """Rewards of 1 for ever: a critic that sees a time limit values on, one that sees an end does not."""
 
@@ -298,6 +301,7 @@ def test_time_limits_are_bootstrapped_and_ends_are_not():
     assert ended < 3.5  # every other step is a last one: v = 1 + 0.9 · v / 2, about 1.8
 
 
+@pytest.mark.slow
 def test_the_master_learns_when_the_large_gear_is_worth_its_price():
     """Only the large gear can follow the valley: free, it is used; dear, it is not."""
     task = Task("valley", "gym", "valley", gears=(1, 32))

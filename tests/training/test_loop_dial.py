@@ -12,7 +12,10 @@ from lowgear.training.loop import Training
 from tests.fixtures.probes import Counting, Valley
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["known", "learned"])
+@pytest.mark.usefixtures("optimised")
+@pytest.mark.parametrize(
+    "known", [pytest.param(True, id="known"), pytest.param(False, id="learned", marks=pytest.mark.slow)]
+)
 def test_one_agent_uses_the_large_gear_where_it_is_cheap_and_not_where_it_is_dear(known):
     """Only the large gear can follow the valley: it earns about 0.36 more a step and costs 200 times as much.
 

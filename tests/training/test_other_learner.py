@@ -13,6 +13,7 @@ from lowgear.evaluation.evaluate import play
 from lowgear.policy.controller import Controller
 from lowgear.policy.file import load
 from lowgear.training.loop import Training
+from tests.fixtures.compilations import fully_optimised
 from tests.fixtures.ddpg import LOG_STD, SharedDdpg
 from tests.fixtures.probes import Valley
 from tests.fixtures.training import StopAt, policy_bytes, without_speed
@@ -51,7 +52,8 @@ def run(path, stop_at=None):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    return run(tmp_path_factory.mktemp("ddpg") / "run")
+    with fully_optimised():
+        return run(tmp_path_factory.mktemp("ddpg") / "run")
 
 
 def test_its_actors_act(whole) -> None:
@@ -84,6 +86,7 @@ def test_its_metrics_are_logged(whole) -> None:
     assert whole[1].timings.rounds == (2048 - 256) // 64 + 1
 
 
+@pytest.mark.usefixtures("optimised")
 def test_a_broken_run_ends_as_an_unbroken_one(whole, tmp_path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "broken", 1536)

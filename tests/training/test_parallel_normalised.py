@@ -223,7 +223,7 @@ def test_a_restored_learner_goes_on_bit_for_bit(reference, make) -> None:
     assert_equal(other.published(), reference["published"])
 
 
-@pytest.mark.parametrize("cores", [2, 3])
+@pytest.mark.parametrize("cores", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_cut_over_cores_changes_nothing(reference, make, cores: int) -> None:
     learner = make(ALL, MIXED, cores)
     assert len(learner.jobs) >= cores
