@@ -31,7 +31,16 @@ def _version(package: str) -> str | None:
 
 def _commit() -> str | None:
     """Of the checkout that this package runs from, if it is one."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    command = [
+        "git",
+        "--no-optional-locks",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+    ]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
