@@ -26,7 +26,6 @@ from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import Held
 from lowgear.training.collect import Collector, FinishedEpisode
 
-
 BOOSTED_UPDATES = 10_000  # over which an actor's rate falls from its boost
 
 

@@ -8,6 +8,7 @@ weights as they stood when it was due; what is written after it waits for it, so
 import json
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,39 +93,42 @@ class Training:
         groups: int | None = None,  # that collect at once
     ) -> None:
         self.config, self.spec = config, env.spec
-        self._lock = None if directory is None else hold(directory.lock)
-        method = method_of(config, env.spec, env.goal_rule, make_learners)
-        self.cost = method.cost
-        agents = parameters_of(config, env.spec, tariff_of(config, method.cost))
-        self.learner = ParallelLearner(method, agents, config.capacity, which=learners_needed(config, method))
-        behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
-        published = self.learner.published()
-        self.cost_units = published.cost_units  # (P,): of relative cost coefficients
-        weights = weights_of(published, config, method.cost)
-        groups = groups or groups_of(config, self.learner.queues)
-        self.collector = ParallelCollector(env, behaviour, weights, config.recipe.chunk, groups)
+        self._directory = directory
         self.best = [-np.inf] * len(config.agents)
         self.last_evaluation: list[LogLine] = []
-        self._evaluations = Beside(make_env, self._evaluated) if make_env is not None else None
-        self._directory = directory
-        self._unwritten: list[LogLine] = []  # lines of steps after an evaluation that is under way
+        self.begins_anew = False  # where environments did not repeat themselves: episodes that were open are cut short
         self._checkpoints: Checkpoints | None = None
         self._pending: FloatArray | None = None
         self._intervals = [Interval([]) for _ in config.agents]
         self._listeners: list[Listener] = []
+        self._unwritten: list[LogLine] = []  # lines of steps after an evaluation that is under way
         self._metrics: dict[str, FloatArray] = {}
         self._clock = (time.perf_counter(), 0)
         self._collecting = self._waiting = 0.0
         self._first_round_at: float | None = None
         self._stopping = False
-        self.begins_anew = False  # where environments did not repeat themselves: episodes that were open are cut short
-        if directory is not None:
-            latest = checkpoint.read_latest(directory)
-            if latest is not None:
-                self._resume(directory, latest)
-            elif directory.metrics.exists():
-                directory.metrics.unlink()  # a run killed before its first checkpoint starts over
-            self._checkpoints = Checkpoints(directory, config, latest)
+        with ExitStack() as held:  # lets go of everything where something below fails
+            if directory is not None:
+                held.enter_context(hold(directory.lock))
+            method = method_of(config, env.spec, env.goal_rule, make_learners)
+            self.cost = method.cost
+            agents = parameters_of(config, env.spec, tariff_of(config, method.cost))
+            which = learners_needed(config, method)
+            self.learner = held.enter_context(closing(ParallelLearner(method, agents, config.capacity, which=which)))
+            behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
+            published = self.learner.published()
+            self.cost_units = published.cost_units  # (P,): of relative cost coefficients
+            weights = weights_of(published, config, method.cost)
+            groups = groups or groups_of(config, self.learner.queues)
+            self.collector = held.enter_context(
+                closing(ParallelCollector(env, behaviour, weights, config.recipe.chunk, groups))
+            )
+            self._evaluations = None if make_env is None else Beside(make_env, self._evaluated)
+            if self._evaluations is not None:
+                held.enter_context(closing(self._evaluations))
+            if directory is not None:
+                self._checkpoints = self._open(directory)
+            self._held = held.pop_all()
 
     def stop(self) -> None:
         """Let `run` end after the chunk under way, with a checkpoint there; from a signal's handler or any thread."""
@@ -185,12 +189,7 @@ class Training:
 
     def close(self) -> None:
         """End the threads and the environments; an evaluation that is under way is given up."""
-        if self._evaluations is not None:
-            self._evaluations.close()
-        self.learner.close()
-        self.collector.close()
-        if self._lock is not None:
-            self._lock.close()
+        self._held.close()
 
     def _chunk(self) -> None:
         """One round: learn from the chunk before, meanwhile collect the next."""
@@ -376,6 +375,15 @@ class Training:
     def _restart(self, number: int) -> None:
         self.collector.restart(number)
         self._intervals = [Interval([]) for _ in self.config.agents]
+
+    def _open(self, directory: RunDirectory) -> Checkpoints:
+        """Go on from the directory's last checkpoint, if it has one."""
+        latest = checkpoint.read_latest(directory)
+        if latest is not None:
+            self._resume(directory, latest)
+        elif directory.metrics.exists():
+            directory.metrics.unlink()  # a run killed before its first checkpoint starts over
+        return Checkpoints(directory, self.config, latest)
 
     def _resume(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
         population, chunk = len(self.config.agents), self.config.recipe.chunk
