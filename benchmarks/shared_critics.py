@@ -40,7 +40,7 @@ from lowgear.learning.networks import Mlp, critic_values, init_actor, init_criti
 from lowgear.learning.optimiser import ADAM, adam_step
 from lowgear.learning.sac import Sac, SacSettings, combine
 from lowgear.policy.files import write_whole
-from lowgear.training.loop import Training
+from lowgear.training.loop import Listener, Training
 from lowgear.training.provenance import provenance
 from lowgear.training.setup import sac_learners
 
@@ -161,18 +161,12 @@ def shared_learners(config, spec, goals, *, mixed):
     return (SharedCritics(tuple(range(len(config.gears))), sac_learners(config, spec, goals), mixed),)
 
 
-class Clock:
+class Clock(Listener):
     """Listens to a training and tells its speed from when all its programs are compiled."""
 
     def __init__(self, config):
         self._from = config.recipe.random_steps + WARM * config.recipe.chunk
         self._marks = []
-
-    def on_log(self, lines):
-        pass
-
-    def on_evaluation(self, lines):
-        pass
 
     def on_steps(self, steps):
         if steps >= self._from:

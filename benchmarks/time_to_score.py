@@ -19,7 +19,7 @@ from lowgear.commands import lists
 from lowgear.config import tasks
 from lowgear.config.run import resolve
 from lowgear.envs import make_env
-from lowgear.training.loop import Training
+from lowgear.training.loop import Listener, Training
 from lowgear.training.provenance import provenance
 
 BEFORE = {
@@ -49,13 +49,11 @@ CASES = {
 }
 
 
-class Stopwatch:
+class Stopwatch(Listener):
     """Ends a run when an evaluation passes the score."""
 
     def __init__(self, score):
         self.score, self.began, self.passed = score, time.perf_counter(), None
-
-    def on_log(self, lines): ...
 
     def on_evaluation(self, lines):
         if self.passed is None and lines[0]["return_mean"] >= self.score:

@@ -16,6 +16,7 @@ from lowgear.envs.protocol import BatchEnv
 from lowgear.policy.controller import Controller, chooser
 from lowgear.policy.file import Policy, PolicyHeader
 from lowgear.policy.file import load as load_policy
+from lowgear.training.progress import Listener
 
 Array = npt.NDArray[Any]
 State = tuple[Array, ...]
@@ -150,7 +151,7 @@ class Agent:
         return replace(config, log_every=min(config.log_every, config.steps))
 
 
-class _Calls:
+class _Calls(Listener):
     """Turns a function into a listener."""
 
     def __init__(self, callback: Callback) -> None:
@@ -158,9 +159,6 @@ class _Calls:
 
     def on_log(self, lines: list[dict[str, Any]]) -> None:
         self._go_on = self._callback(lines[0]) is not False
-
-    def on_evaluation(self, lines: list[dict[str, Any]]) -> None:
-        """An agent trained from Python is evaluated by its user."""
 
     def on_steps(self, steps: int) -> bool:  # noqa: ARG002
         return self._go_on

@@ -10,7 +10,7 @@ from lowgear import LowgearError, envs
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
-from lowgear.training.loop import Training
+from lowgear.training.loop import Listener, Training
 from tests.fixtures.training import SMALL, Hear, StopAt, policy_bytes, without_speed
 
 TASK = find("envpool:Pendulum-v1")
@@ -86,7 +86,7 @@ def test_training_goes_on_beside_a_slow_evaluation(plain, tmp_path):
     gate, hear = threading.Event(), Hear()
     reached = []
 
-    class Leave:
+    class Leave(Listener):
         def on_log(self, lines):
             hear.on_log(lines)
 

@@ -16,6 +16,7 @@ from lowgear import LowgearError, envs
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
+from lowgear.policy.controller import leaves_of
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
 from tests.fixtures.training import SMALL, Hear, StopAt, policy_bytes, without_speed
@@ -186,3 +187,91 @@ def test_the_command_stops_at_a_checkpoint_and_says_how_to_go_on(tmp_path, numbe
     assert latest.steps > 0
     assert directory.load_policies()[0].header.steps == latest.steps
     assert not list(directory.path.rglob("*.partial"))
+
+
+class Fever(gymnasium.Env):
+    """Gives a bad number at its 90th step, if it is `bad`."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self, bad):
+        self.bad = bad
+
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002
+        super().reset(seed=seed)
+        self.steps, self.left = 0 if seed is not None else self.steps, 50
+        return np.array([0.5], np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        self.left -= 1
+        seen = np.array([np.sin(self.steps + float(action[0]))], np.float32)
+        return seen * (np.nan if self.bad and self.steps == 90 else 1), float(seen[0]), False, self.left == 0, {}
+
+
+def population(path, rates, bad=(), stop_at=None):
+    """Run agents that differ in their rates; the environments numbered `bad` fail at their 90th step."""
+    overrides = SMALL | {"master_units": 4, "actor_every": 1}
+    options = {"steps": 320, "gears": (2, 4), "evaluate_every": 0, "checkpoint_every": 128, "overrides": overrides}
+    config = replace(resolve(TASK, learning_rates=rates, **options), log_every=32)
+    directory, made = RunDirectory(path), itertools.count()
+    if not path.exists():
+        directory.create(config, {})
+    env = envs.wrap(lambda: Fever(next(made) in bad), len(config.agents))
+    training = Training(config, env, None, directory)
+    listener = StopsAt(training, stop_at or config.steps)
+    try:
+        training.run([listener])
+    finally:
+        training.close()
+    return directory, config, listener
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory):
+    directory, *_ = population(tmp_path_factory.mktemp("healthy") / "run", (1e-3, 2e-3))
+    return directory
+
+
+def lines_of(directory, agent):
+    return [line for line in without_speed(directory) if line["agent"] == agent]
+
+
+def test_an_agent_that_diverges_stops_alone(healthy, tmp_path):
+    directory, config, heard = population(tmp_path / "run", (1e-3, 1e30), stop_at=192)
+    assert directory.read_stopped()[1][0] <= 160
+    (notice,) = heard.notices
+    for words in (
+        "agent 1 (asymmetric, seed 0) stopped at",
+        "it diverged (",
+        "lower its learning rate",
+        "others go on",
+    ):
+        assert words in notice
+    population(tmp_path / "run", (1e-3, 1e30))  # goes on with what is left
+    assert directory.finished(config)
+    assert directory.policy(0).read_bytes() == healthy.policy(0).read_bytes()
+    assert lines_of(directory, 0) == lines_of(healthy, 0)
+    last = lines_of(directory, 1)[-1]
+    assert "diverged" in last["stopped"]
+    assert "gear0_critic_loss" not in last
+    policy = directory.load_policies()[1]
+    assert policy.header.steps == directory.read_stopped()[1][0]
+    assert all(np.isfinite(leaf).all() for leaf in leaves_of(policy.weights))
+
+
+def test_an_agent_whose_environment_gives_bad_numbers_stops_alone(healthy, tmp_path):
+    directory, config, heard = population(tmp_path / "run", (1e-3, 2e-3), bad=(1,))
+    steps, why = directory.read_stopped()[1]
+    assert steps == 96  # the end of the chunk of its 90th step
+    assert "Fever returned nan in its observation[0] at step 90: fix the environment" in why
+    assert heard.notices == [f"agent 1 (asymmetric, seed 0) stopped at 96 steps: {why}; the others go on"]
+    assert directory.finished(config)
+    assert directory.policy(0).read_bytes() == healthy.policy(0).read_bytes()
+    assert lines_of(directory, 0) == lines_of(healthy, 0)
+
+
+def test_the_last_agent_ends_the_run(tmp_path):
+    with pytest.raises(LowgearError, match=r"agent \d stopped at \d+ steps: it diverged .*lower its learning rate"):
+        population(tmp_path / "run", (1e30, 1e31))

@@ -21,7 +21,7 @@ from lowgear.bench import alone, floor
 from lowgear.config.run import RunConfig
 from lowgear.envs.protocol import BatchEnv
 from lowgear.training.loop import Timings, Training
-from lowgear.training.progress import Listener, LogLine
+from lowgear.training.progress import Listener
 
 Progress = Callable[[str], None]
 Prepare = Callable[[Training], Sequence[Listener]]
@@ -98,7 +98,7 @@ class Mark(NamedTuple):
     timings: Timings
 
 
-class SpeedListener:
+class SpeedListener(Listener):
     """Begins to measure a run once it is warm and ends it when the time is over."""
 
     def __init__(self, training: Training, seconds: float, progress: Progress) -> None:
@@ -106,11 +106,6 @@ class SpeedListener:
         self._first: Mark | None = None
         self._last: Mark | None = None
         self._shown = 0.0
-
-    def on_log(self, lines: list[LogLine]) -> None:
-        """Nothing: the rates are our own."""
-
-    on_evaluation = on_log
 
     def on_steps(self, steps: int) -> bool | None:
         """After each round, when the learner is at rest; False when the time is over."""

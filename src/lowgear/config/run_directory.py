@@ -2,6 +2,7 @@
 
 config.json      everything that defines the run, with versions and the git commit
 metrics.jsonl    one line for each log interval and agent
+stopped.json     agents that went no further, and why; where there are none there is no such file
 checkpoint/      rows as they were collected, the learners' state, and latest.json, which names what is valid
 policies/        agentK.safetensors, the last, and agentK-best.safetensors
 evaluation.json  what `lowgear evaluate` found
@@ -76,8 +77,9 @@ class RunDirectory:
             ) from None
 
     def finished(self, config: RunConfig) -> bool:
-        """Whether every agent's last policy has seen all of the run's steps."""
-        paths = [self.policy(agent) for agent in range(len(config.agents))]
+        """Whether every agent's last policy has seen all of the run's steps, but for agents that stopped before."""
+        stopped = self.read_stopped()
+        paths = [self.policy(agent) for agent in range(len(config.agents)) if agent not in stopped]
         return all(path.exists() and load(path).header.steps >= config.steps for path in paths)
 
     def load_policies(self, best: bool = False) -> list[Policy]:
@@ -100,6 +102,21 @@ class RunDirectory:
     def state(self, number: int, open_steps: int = 0) -> Path:
         """The learners at checkpoint `number`, or so many steps after it."""
         return self.checkpoint / f"state-{number}{f'-{open_steps}' if open_steps else ''}.safetensors"
+
+    @property
+    def stopped(self) -> Path:
+        """Agents that went no further, while the others did."""
+        return self.path / "stopped.json"
+
+    def read_stopped(self) -> dict[int, tuple[int, str]]:
+        """Their numbers, the steps that they had taken, and why."""
+        if not self.stopped.exists():
+            return {}
+        try:
+            raw = json.loads(self.stopped.read_text(encoding="utf-8"))
+            return {int(agent): (int(found["steps"]), str(found["why"])) for agent, found in raw.items()}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise LowgearError(f"{self.stopped} is damaged ({error!r}): start a new run") from None
 
     @property
     def lock(self) -> Path:

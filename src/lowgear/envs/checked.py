@@ -9,7 +9,7 @@ import numpy as np
 from lowgear import LowgearError
 from lowgear.config.run import MAX_SEED
 from lowgear.envs.goals import GoalRule
-from lowgear.envs.protocol import EnvSpec, Step
+from lowgear.envs.protocol import EnvSpec, OnBad, Step
 from lowgear.envs.spaces import one_line
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import ActionBounds
@@ -19,6 +19,7 @@ class CheckedEnv(ABC):
     """A batch of environments; its adapter has `_begin`, which resets all, and `_advance`, which takes a step."""
 
     goal_rule: GoalRule | None = None
+    on_bad: OnBad | None = None
 
     def __init__(self, spec: EnvSpec, bounds: ActionBounds, num_envs: int) -> None:
         self.spec, self.num_envs = spec, num_envs
@@ -51,11 +52,10 @@ class CheckedEnv(ABC):
         self._steps += 1
         with blamed_on(name, f"at step {self._steps}"):
             step = self._advance(self._bounds.scale(actions))
-        if not (all_finite(step.last_observation) and all_finite(step.reward)):
-            raise self._not_finite(step.last_observation, step.reward, actions)
-        if step.observation is not step.last_observation and not all_finite(step.observation):
-            raise self._not_finite(step.observation, step.reward, actions)
-        return step
+        arrays = [step.last_observation, step.reward]
+        if step.observation is not step.last_observation:
+            arrays.append(step.observation)
+        return step if all(map(all_finite, arrays)) else self._without_bad(step, actions)
 
     def step_bare(self, actions: FloatArray) -> None:
         """A step, for measurements."""
@@ -76,6 +76,23 @@ class CheckedEnv(ABC):
     @abstractmethod
     def _advance(self, actions: FloatArray) -> Step:
         """Take a step; actions are in the environment's own units."""
+
+    def _without_bad(self, step: Step, actions: FloatArray) -> Step:
+        """The step with 0 for what is not finite, if somebody hears of it."""
+        for number, reward in enumerate(step.reward):
+            here = slice(number, number + 1)
+            for observation in (step.last_observation[here], step.observation[here]):
+                if not (all_finite(observation) and np.isfinite(reward)):
+                    error = self._not_finite(observation, step.reward[here], actions[here])
+                    if self.on_bad is None:
+                        raise error
+                    self.on_bad(number, str(error))
+                    break
+        observation, reward, last = (
+            np.nan_to_num(array, nan=0, posinf=0, neginf=0)
+            for array in (step.observation, step.reward, step.last_observation)
+        )
+        return step._replace(observation=observation, reward=reward, last_observation=last)
 
     def _not_finite(
         self, observation: FloatArray, reward: FloatArray | None, actions: FloatArray | None

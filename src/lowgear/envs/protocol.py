@@ -5,7 +5,7 @@ by key in the order of `EnvSpec.layout`. A step that ends an episode already car
 one, so every step is a transition and no auto-reset step is ever seen.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -40,12 +40,16 @@ class Step(NamedTuple):
     success: BoolArray | None  # None where the task has no notion of it
 
 
+OnBad = Callable[[int, str], None]  # an environment's number, and what was wrong
+
+
 class BatchEnv(Protocol):
     """N environments stepped together."""
 
     spec: EnvSpec
     num_envs: int
     goal_rule: GoalRule | None  # what any goal would pay; None where the task has no goals, or nobody can tell
+    on_bad: "OnBad | None"  # hears of numbers that are not finite, which then count as 0; None: they are errors
 
     def reset(self, seeds: Sequence[int]) -> FloatArray:
         """Start every environment anew, environment i from `seeds[i]` alone, and return the first observations."""

@@ -58,6 +58,8 @@ class Collector:
         self.columns = Columns(env.spec.obs_dim, env.spec.act_dim)
         self.steps = 0  # taken by each agent
         self.env_seconds = 0.0  # spent inside the environments
+        self.bad: dict[int, str] = {}  # agents whose environments gave numbers that are not finite: what came first
+        env.on_bad = self._note_bad
         self._shape = len(behaviour.seeds), behaviour.environments
         self.restart(0)
 
@@ -143,6 +145,9 @@ class Collector:
             sums[self.ended] = 0
         self._turn_dials(self.ended, self._random.dial[:, k])
         return finished
+
+    def _note_bad(self, number: int, why: str) -> None:
+        self.bad.setdefault(number // self.behaviour.environments, why)
 
     def _turn_dials(self, where: BoolArray, uniform: FloatArray) -> None:
         """Each new episode has a position of its own."""

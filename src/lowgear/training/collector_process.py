@@ -30,17 +30,20 @@ from lowgear.training.collect import Behaviour, Collector, FinishedEpisode
 CLOSE_S = 10.0  # that a child is given to end
 
 
+class Collected(NamedTuple):
+    """What a group's chunk has come to, besides its rows."""
+
+    episodes: list[FinishedEpisode]  # that ended
+    bad: dict[int, str]  # as a collector's
+    env_seconds: float
+
+
 class CollectorHere:
     """A group's collector in this process: what is begun is done when its result is asked for."""
 
     def __init__(self, env: BatchEnv, behaviour: Behaviour, weights: Weights, rows_shape: tuple[int, ...]) -> None:
         self.rows: FloatArray = np.empty(rows_shape, np.float32)
         self._collector, self._begun = Collector(env, behaviour, weights), ("", ())
-
-    @property
-    def env_seconds(self) -> float:
-        """Spent inside the environments."""
-        return self._collector.env_seconds
 
     def use(self, weights: Weights) -> None:
         """Act with these from the next chunk on."""
@@ -50,7 +53,7 @@ class CollectorHere:
         """As `CollectorProcess.begin`."""
         self._begun = what, arguments
 
-    def result(self) -> list[FinishedEpisode]:
+    def result(self) -> Collected:
         """Do what was begun."""
         return _do(self._collector, self.rows, *self._begun)
 
@@ -74,7 +77,6 @@ class CollectorProcess:
     def __init__(self, env: BatchEnv, behaviour: Behaviour, weights: Weights, rows_shape: tuple[int, ...]) -> None:
         ours, theirs = socket.socketpair()
         file = _shared_file(weights, rows_shape)
-        self.env_seconds = 0.0
         self.weights, self.rows = _shared(file, weights, rows_shape)
         with theirs, file:
             handles = theirs.fileno(), file.fileno()
@@ -101,10 +103,10 @@ class CollectorProcess:
         """
         self._send((what, arguments))
 
-    def result(self) -> list[FinishedEpisode]:
+    def result(self) -> Collected:
         """What was begun has come to; raises what went wrong there."""
         try:
-            found, self.env_seconds = self._connection.recv()
+            found: Collected | Exception = self._connection.recv()
         except (EOFError, OSError):
             code = self._process.wait()
             raise LowgearError(
@@ -113,8 +115,7 @@ class CollectorProcess:
             ) from None
         if isinstance(found, Exception):
             raise found
-        episodes: list[FinishedEpisode] = found
-        return episodes
+        return found
 
     def close(self) -> None:
         """End the process."""
@@ -148,16 +149,18 @@ def _shared(file: IO[bytes], weights: Weights, rows_shape: Sequence[int]) -> tup
     return with_leaves(weights, shaped), rows.reshape(rows_shape)
 
 
-def _do(collector: Collector, rows: FloatArray, what: str, arguments: tuple[Any, ...]) -> list[FinishedEpisode]:
+def _do(collector: Collector, rows: FloatArray, what: str, arguments: tuple[Any, ...]) -> Collected:
     """What `begin` said."""
+    episodes: list[FinishedEpisode] = []
     if what == "collect":
         (last,) = arguments
-        return algorithm.collect(collector, rows, last)
-    if what == "collect_again":
-        return algorithm.collect_again(collector, rows)
-    number, collector.steps = arguments
-    collector.restart(number)
-    return []
+        episodes = algorithm.collect(collector, rows, last)
+    elif what == "collect_again":
+        episodes = algorithm.collect_again(collector, rows)
+    else:
+        number, collector.steps = arguments
+        collector.restart(number)
+    return Collected(episodes, collector.bad, collector.env_seconds)
 
 
 def serve(connection: Connection, file: IO[bytes]) -> None:
@@ -173,11 +176,11 @@ def serve(connection: Connection, file: IO[bytes]) -> None:
             collector.weights = weights
             found = _do(collector, rows, what, arguments)
         except (LowgearError, algorithm.Unrepeatable) as error:
-            connection.send((error, 0.0))
+            connection.send(error)
         except Exception:
-            connection.send((RuntimeError(f"in a process that collects:\n{traceback.format_exc()}"), 0.0))
+            connection.send(RuntimeError(f"in a process that collects:\n{traceback.format_exc()}"))
         else:
-            connection.send((found, collector.env_seconds))
+            connection.send(found)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,9 +21,9 @@ from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
 from lowgear.evaluation.beside import Beside
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import take
-from lowgear.policy.file import Policy
-from lowgear.policy.files import hold
+from lowgear.policy.controller import Weights, leaves_of, take
+from lowgear.policy.file import Policy, load
+from lowgear.policy.files import hold, write_whole
 from lowgear.training import checkpoint
 from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint import Checkpoints
@@ -65,6 +66,13 @@ class Interval:
         return Interval([], self.shown[-1] if self.shown else None)
 
 
+class Stopped(NamedTuple):
+    """An agent that goes no further, while the others do."""
+
+    steps: int  # that it has taken
+    why: str
+
+
 @dataclass(frozen=True)
 class Timings:
     """Seconds that the parts of the loop have taken so far."""
@@ -96,6 +104,7 @@ class Training:
         self._directory = directory
         self.best = [-np.inf] * len(config.agents)
         self.last_evaluation: list[LogLine] = []
+        self.stopped: dict[int, Stopped] = {}  # agents that diverged, or whose environments did
         self.begins_anew = False  # where environments did not repeat themselves: episodes that were open are cut short
         self._checkpoints: Checkpoints | None = None
         self._pending: FloatArray | None = None
@@ -176,8 +185,9 @@ class Training:
 
     def policy(self, agent: int) -> Policy:
         """An agent's controller as it stands."""
+        steps = self.stopped[agent].steps if agent in self.stopped else self.collector.steps
         return Policy(
-            header_of(self.config, self.spec, agent, self.collector.steps, self.cost_units),
+            header_of(self.config, self.spec, agent, steps, self.cost_units),
             take(self.collector.weights, agent),
         )
 
@@ -185,7 +195,8 @@ class Training:
         """Write every agent's last policy."""
         if self._directory is not None:
             for agent in range(len(self.config.agents)):
-                self.policy(agent).save(self._directory.policy(agent))
+                if agent not in self.stopped:  # whose last one was written then
+                    self.policy(agent).save(self._directory.policy(agent))
 
     def close(self) -> None:
         """End the threads and the environments; an evaluation that is under way is given up."""
@@ -204,6 +215,8 @@ class Training:
             self._take_learned()
         self._pending = chunk
         self._add(episodes)
+        for agent, why in self.collector.bad.items():
+            self._stop(agent, why)
         if self._checkpoints is not None:
             self._checkpoints.append(chunk)
         if at_log:
@@ -247,19 +260,38 @@ class Training:
             if self._first_round_at is None:
                 self._first_round_at = now
             self._metrics = learned.metrics
-            for name, value in self._metrics.items():
-                if not np.isfinite(value).all():
-                    agent = int(np.flatnonzero(~np.isfinite(value))[0])
-                    raise LowgearError(
-                        f"agent {agent} diverged at {self.collector.steps} steps ({name} is {value[agent]}): "
-                        "lower its learning rate"
-                    )
+            weights = weights_of(learned.published, self.config, self.cost)
+            for agent, what in _not_finite(learned.metrics, weights).items():
+                self._stop(agent, f"it diverged ({what}): lower its learning rate")
             self.act_with(learned.published)
 
     def act_with(self, published: Published) -> None:
-        """From the next chunk on."""
+        """From the next chunk on; agents that have stopped act as they last did."""
         self.cost_units = published.cost_units
-        self.collector.weights = weights_of(published, self.config, self.cost)
+        weights = weights_of(published, self.config, self.cost)
+        for new, old in zip(leaves_of(weights), leaves_of(self.collector.weights), strict=True):
+            for agent in self.stopped:
+                new[agent] = old[agent]
+        self.collector.weights = weights
+
+    def _stop(self, agent: int, why: str) -> None:
+        """The agent goes no further; where it is the last one, neither does the run."""
+        if agent in self.stopped:
+            return
+        settings = self.config.agents[agent]
+        if self._directory is not None:
+            self.policy(agent).save(self._directory.policy(agent))
+        self.stopped[agent] = Stopped(self.collector.steps, why)
+        if self._directory is not None:
+            kept = {str(number): stopped._asdict() for number, stopped in self.stopped.items()}
+            write_whole(self._directory.stopped, json.dumps(kept, indent=2).encode())
+        if len(self.stopped) == len(self.config.agents):
+            raise LowgearError(f"agent {agent} stopped at {self.collector.steps} steps: {why}")
+        text = (
+            f"agent {agent} ({settings.variant}, seed {settings.seed}) stopped at {self.collector.steps} steps: {why}"
+        )
+        for listener in self._listeners:
+            listener.on_notice(f"{text}; the others go on")
 
     def _log(self) -> None:
         now, (then, steps_then) = time.perf_counter(), self._clock
@@ -277,7 +309,11 @@ class Training:
                 if ended and ended[0].success is not None
                 else None,
             }
-            lines.append(line | {name: float(value[agent]) for name, value in self._metrics.items()})
+            if agent in self.stopped:
+                line["stopped"] = self.stopped[agent].why
+            else:
+                line |= {name: float(value[agent]) for name, value in self._metrics.items()}
+            lines.append(line)
         self._intervals = [interval.next() for interval in self._intervals]
         self._write(lines)
         for listener in self._listeners:
@@ -380,6 +416,12 @@ class Training:
         """Go on from the directory's last checkpoint, if it has one."""
         latest = checkpoint.read_latest(directory)
         if latest is not None:
+            for agent, (steps, why) in directory.read_stopped().items():
+                if steps <= latest.steps:
+                    self.stopped[agent] = Stopped(steps, why)
+                    kept = leaves_of(load(directory.policy(agent)).weights)
+                    for mine, last in zip(leaves_of(self.collector.weights), kept, strict=True):
+                        mine[agent] = last[0]
             self._resume(directory, latest)
         elif directory.metrics.exists():
             directory.metrics.unlink()  # a run killed before its first checkpoint starts over
@@ -420,3 +462,15 @@ class Training:
             checkpoint.rewrite_last(directory, latest, self._pending)
             self.collector.steps, self.begins_anew = latest.steps, True
             self._restart(latest.number)
+
+
+def _not_finite(metrics: dict[str, FloatArray], weights: Weights) -> dict[int, str]:
+    """Agents with numbers that are not finite, and the first of those."""
+    found: dict[int, str] = {}
+    for name, value in metrics.items():
+        for agent in np.flatnonzero(~np.isfinite(value)).tolist():
+            found.setdefault(agent, f"{name} is {value[agent]}")
+    for leaf in leaves_of(weights):
+        for agent in np.flatnonzero(~np.isfinite(leaf).reshape(len(leaf), -1).all(axis=1)).tolist():
+            found.setdefault(agent, "a weight is not finite")
+    return found

@@ -28,6 +28,8 @@ class ParallelCollector:
         self._slices = [slice(a, b) for a, b in itertools.pairwise(bounds)] if len(envs) > 1 else [slice(0, agents)]
         self.columns = Columns(env.spec.obs_dim, env.spec.act_dim)
         self.steps = 0  # taken by each agent
+        self.env_seconds = 0.0  # spent inside the environments, by the groups on average
+        self.bad: dict[int, str] = {}  # agents whose environments gave numbers that are not finite, and what came first
         self._chunk, self._weights = chunk, weights
         make = CollectorProcess if len(envs) > 1 else CollectorHere
         shape = environments, chunk // environments, self.columns.width
@@ -51,11 +53,6 @@ class ParallelCollector:
         self._weights = weights
         for group, agents in zip(self._groups, self._slices, strict=True):
             group.use(take(weights, agents))
-
-    @property
-    def env_seconds(self) -> float:
-        """Spent inside the environments, by the groups on average."""
-        return sum(group.env_seconds for group in self._groups) / len(self._groups)
 
     def restart(self, number: int) -> None:
         """Open new episodes everywhere, from seeds that depend on the agents' seeds and `number` alone."""
@@ -84,9 +81,11 @@ class ParallelCollector:
         """Let every group do something; the episodes that ended meanwhile."""
         for group in self._groups:
             group.begin(what, *arguments)
-        found = [group.result() for group in self._groups]
+        found = list(zip(self._slices, [group.result() for group in self._groups], strict=True))
+        self.env_seconds = sum(collected.env_seconds for _, collected in found) / len(found)
+        self.bad = {agents.start + agent: why for agents, collected in found for agent, why in collected.bad.items()}
         return [
             episode._replace(agent=agents.start + episode.agent)
-            for agents, episodes in zip(self._slices, found, strict=True)
-            for episode in episodes
+            for agents, collected in found
+            for episode in collected.episodes
         ]

@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -11,8 +11,8 @@ LogLine = dict[str, Any]  # of metrics.jsonl
 PLAIN_EVERY_S = 10.0
 
 
-class Listener(Protocol):
-    """Hears how a run goes: a progress display, a TensorBoard writer, a person's callback."""
+class Listener:
+    """Hears how a run goes: a progress display, a TensorBoard writer, a person's callback. This one does nothing."""
 
     def on_log(self, lines: list[LogLine]) -> None:
         """One line for each agent: its training so far."""
@@ -20,11 +20,15 @@ class Listener(Protocol):
     def on_evaluation(self, lines: list[LogLine]) -> None:
         """One line for each agent: how its controller scored."""
 
-    def on_steps(self, steps: int) -> bool | None:
+    def on_notice(self, text: str) -> None:
+        """Something that a person should know now."""
+
+    def on_steps(self, steps: int) -> bool | None:  # noqa: ARG002
         """After each chunk; False ends the run early."""
+        return None
 
 
-class Display:
+class Display(Listener):
     """Shows steps, speed, return, share of the large gear and the time left; means over the population."""
 
     def __init__(self, total: int, done: int = 0, console: Console | None = None) -> None:
@@ -65,6 +69,10 @@ class Display:
             highlight=False,
         )
 
+    def on_notice(self, text: str) -> None:
+        """Say it."""
+        self.console.print(text, highlight=False)
+
     def on_steps(self, steps: int) -> None:
         """Move the bar."""
         if self._bar is not None:
@@ -87,7 +95,7 @@ def describe(lines: list[LogLine]) -> str:
     return f"{rate:.0f} agent-steps/s, {shown}"
 
 
-class TensorBoard:
+class TensorBoard(Listener):
     """Writes every number of the log lines as a scalar, one run for each agent."""
 
     def __init__(self, directory: Path, agents: int) -> None:
@@ -109,9 +117,6 @@ class TensorBoard:
     def on_evaluation(self, lines: list[LogLine]) -> None:
         """Evaluation figures."""
         self._add("evaluation", lines)
-
-    def on_steps(self, steps: int) -> None:
-        """Nothing is written between log lines."""
 
     def close(self) -> None:
         """Flush to disk."""
