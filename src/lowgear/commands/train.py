@@ -60,6 +60,12 @@ if TYPE_CHECKING:
 @click.option("--critic-units", type=int, help="Least hidden width of the critics.  [default: the recipe's]")
 @click.option("--environments", type=int, help="Of each agent: more keep more cores busy.  [default: the recipe's, 1]")
 @click.option(
+    "--max-episode-steps",
+    type=int,
+    metavar="N",
+    help="Cut episodes there.  [default: the environment's own limit, or 10,000 where it sets none]",
+)
+@click.option(
     "--set",
     "assignments",
     multiple=True,
@@ -127,7 +133,7 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
     task, out = find(name), options.pop("out")
     options["periods"] = options.pop("period")
     file, assignments = options.pop("settings"), options.pop("assignments")
-    of_recipe = ("periods", "master_units", "known_prices", "critic_units", "environments")
+    of_recipe = ("periods", "master_units", "known_prices", "critic_units", "environments", "max_episode_steps")
     overrides = settings.from_file(file) if file else {}
     overrides |= settings.from_assignments(assignments)
     overrides |= {key: value for key in of_recipe if (value := options.pop(key)) is not None}

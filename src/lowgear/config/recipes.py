@@ -65,6 +65,9 @@ class Recipe:
     sample_master: bool = _field(
         True, "draw from softmax of the master's values when evaluating, on tasks where the paper does"
     )
+    max_episode_steps: int | None = _field(
+        None, "episodes are cut there; None: the environment's own limit, or 10,000 where it sets none"
+    )
     environments: int = _field(1, "of each agent; a chunk is shared out among them")
     chunk: int = _field(64, "steps collected while as many updates are made; ours: the paper's schedule is 1")
 

@@ -273,8 +273,10 @@ def _check_recipe(recipe: Recipe) -> None:
             f"known prices need a dial, discounting by the step and a master's discount below 1, which the recipe "
             f"{recipe.name} has not: leave them out, or train with --recipe modern"
         )
-    if recipe.critic_units is not None and recipe.critic_units < 1:
-        raise LowgearError(f"critic units {recipe.critic_units}: write 1 or more")
+    for name in ("critic_units", "max_episode_steps"):
+        value = getattr(recipe, name)
+        if value is not None and value < 1:
+            raise LowgearError(f"{name.replace('_', ' ')} {value}: write 1 or more")
 
 
 def whole_chunks(steps: int, chunk: int) -> int:

@@ -14,31 +14,45 @@ from lowgear.envs.protocol import BatchEnv, EnvSpec, Step
 __all__ = ["BatchEnv", "EnvSpec", "Step", "make", "make_env", "wrap"]
 
 
-def make(task: Task, num_envs: int, threads: int | None = None, end_on_success: bool = False) -> BatchEnv:
+def make(
+    task: Task,
+    num_envs: int,
+    threads: int | None = None,
+    end_on_success: bool = False,
+    max_episode_steps: int | None = None,
+) -> BatchEnv:
     """`num_envs` environments of `task`; `threads` counts for EnvPool only, the others step in turn.
 
-    With `end_on_success` the episodes of a task that reports success end there, as the paper's Fetch tasks did.
+    With `end_on_success` the episodes of a task that reports success end there, as the paper's Fetch tasks did. They
+    are cut after `max_episode_steps`, or the environment's own limit; one that has none is given one
+    (`spaces.ANY_LIMIT`), since nobody could tell how an endless episode scored.
     """
     env: BatchEnv
     if task.source == "envpool":
         from lowgear.envs.pool import PoolEnv
 
-        env = PoolEnv(task.name, task.env_id, num_envs, threads, end_on_success)
+        env = PoolEnv(task.name, task.env_id, num_envs, threads, end_on_success, max_episode_steps)
     elif task.source == "gym":
         from lowgear.envs.gym import registered
 
-        env = registered(task.name, task.env_id, num_envs, end_on_success)
+        env = registered(task.name, task.env_id, num_envs, end_on_success, max_episode_steps)
     else:
         from lowgear.envs.dmc import DmcEnv
 
-        env = DmcEnv(task.name, task.env_id, num_envs)
+        env = DmcEnv(task.name, task.env_id, num_envs, max_episode_steps)
     _check_sizes(task, env.spec)
     return env
 
 
 def make_env(config: RunConfig, num_envs: int) -> BatchEnv:
     """A run's environments, as its recipe wants their episodes to end."""
-    return make(find(config.task), num_envs, end_on_success=config.recipe.end_on_success)
+    recipe = config.recipe
+    return make(
+        find(config.task),
+        num_envs,
+        end_on_success=recipe.end_on_success,
+        max_episode_steps=recipe.max_episode_steps,
+    )
 
 
 def wrap(env: Any, num_envs: int = 1, end_on_success: bool = False) -> BatchEnv:

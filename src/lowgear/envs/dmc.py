@@ -13,7 +13,7 @@ import numpy as np
 from lowgear import LowgearError
 from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
 from lowgear.envs.protocol import Step
-from lowgear.envs.spaces import action_bounds, env_spec, field_size, nearest
+from lowgear.envs.spaces import ANY_LIMIT, action_bounds, env_spec, field_size, nearest
 from lowgear.policy.arrays import FloatArray
 
 try:
@@ -28,7 +28,7 @@ except ImportError as error:
 class DmcEnv(CheckedEnv):
     """`num_envs` environments of dm_control's `domain-task`, stepped one after another."""
 
-    def __init__(self, name: str, env_id: str, num_envs: int) -> None:
+    def __init__(self, name: str, env_id: str, num_envs: int, max_episode_steps: int | None = None) -> None:
         check_num_envs(num_envs)
         self._name = name
         self._domain, self._task = _known_task(name, env_id)
@@ -37,17 +37,21 @@ class DmcEnv(CheckedEnv):
         bounds = action_bounds(name, actions.minimum, actions.maximum, actions.shape, actions.dtype)
         fields = first.observation_spec()
         layout = [(key, field_size(name, key, field.shape, field.dtype)) for key, field in fields.items()]
-        limit = math.ceil(first._step_limit) if math.isfinite(first._step_limit) else None
+        own = math.ceil(first._step_limit) if math.isfinite(first._step_limit) else ANY_LIMIT
+        self._limit = limit = max_episode_steps or own
         super().__init__(env_spec(name, bounds, layout, limit, has_success=False), bounds, num_envs)
         self._envs: list[Any] = []
 
     def _begin(self, seeds: list[int]) -> FloatArray:
         self._envs = [self._load(seed) for seed in seeds]
+        self._taken = np.zeros(self.num_envs, np.int64)  # steps of each episode
         return np.stack([_flat(env.reset()) for env in self._envs])
 
     def _advance(self, actions: FloatArray) -> Step:
         steps = [env.step(action) for env, action in zip(self._envs, actions, strict=True)]
-        ended = np.array([step.last() for step in steps], np.bool_)
+        self._taken += 1
+        ended = np.array([step.last() for step in steps], np.bool_) | (self._taken >= self._limit)
+        self._taken[ended] = 0
         terminated = ended & np.array([step.discount == 0 for step in steps], np.bool_)
         last_observation = np.stack([_flat(step) for step in steps])
         observation = last_observation.copy()

@@ -20,7 +20,16 @@ from lowgear import LowgearError
 from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
 from lowgear.envs.goals import Asked
 from lowgear.envs.protocol import Step
-from lowgear.envs.spaces import GOAL_KEYS, SUCCESS_KEYS, action_bounds, env_spec, field_size, goals_last, not_box
+from lowgear.envs.spaces import (
+    ANY_LIMIT,
+    GOAL_KEYS,
+    SUCCESS_KEYS,
+    action_bounds,
+    env_spec,
+    field_size,
+    goals_last,
+    not_box,
+)
 from lowgear.policy.arrays import BoolArray, FloatArray
 
 Factory = Callable[[], Any]
@@ -114,9 +123,17 @@ def wrap(env: Any, num_envs: int, end_on_success: bool) -> GymEnv:
     return _batch(_name(first), [lambda: first, *[env] * (num_envs - 1)], end_on_success)
 
 
-def registered(name: str, env_id: str, num_envs: int, end_on_success: bool) -> GymEnv:
+def registered(
+    name: str, env_id: str, num_envs: int, end_on_success: bool, max_episode_steps: int | None = None
+) -> GymEnv:
     """`num_envs` of the registered environment `env_id`."""
-    return _batch(name, [lambda: _make(name, env_id)] * check_num_envs(num_envs), end_on_success)
+
+    def limited() -> gymnasium.Env[Any, Any]:
+        env = _make(name, env_id, max_episode_steps)
+        has_limit = env.has_wrapper_attr("_max_episode_steps")
+        return env if has_limit else gymnasium.wrappers.TimeLimit(env, max_episode_steps or ANY_LIMIT)
+
+    return _batch(name, [limited] * check_num_envs(num_envs), end_on_success)
 
 
 def has_goals(space: gymnasium.Space[Any]) -> bool:
@@ -147,18 +164,18 @@ def _batch(name: str, factories: Sequence[Factory], end_on_success: bool) -> Gym
     return GymEnv(name, vector)
 
 
-def _make(name: str, env_id: str) -> gymnasium.Env[Any, Any]:
+def _make(name: str, env_id: str, limit: int | None) -> gymnasium.Env[Any, Any]:
     """One registered environment; gymnasium_robotics is loaded only for an id that nothing else knows."""
     try:
         try:
-            return gymnasium.make(env_id, disable_env_checker=True)
+            return gymnasium.make(env_id, limit, disable_env_checker=True)
         except gymnasium.error.UnregisteredEnv:
             if importlib.util.find_spec("gymnasium_robotics") is None:
                 raise
             import gymnasium_robotics
 
             gymnasium.register_envs(gymnasium_robotics)
-            return gymnasium.make(env_id, disable_env_checker=True)
+            return gymnasium.make(env_id, limit, disable_env_checker=True)
     except gymnasium.error.UnregisteredEnv as error:
         raise LowgearError(
             f"{name}: Gymnasium knows no {env_id!r} ({error}): check the spelling, or install its package"

@@ -41,12 +41,19 @@ class PoolEnv(CheckedEnv):
     """
 
     def __init__(
-        self, name: str, env_id: str, num_envs: int, threads: int | None = None, end_on_success: bool = False
+        self,
+        name: str,
+        env_id: str,
+        num_envs: int,
+        threads: int | None = None,
+        end_on_success: bool = False,
+        max_episode_steps: int | None = None,
     ) -> None:
         check_num_envs(num_envs)
         self._env_id = env_id
         self._threads = threads or 0  # EnvPool reads 0 as one for each core
-        pool_spec = _pool_spec(name, env_id)
+        self._limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
+        pool_spec = _pool_spec(name, env_id, self._limit)
         self._base_path = str(pool_spec.config.base_path)
         bounds = _bounds(name, pool_spec)
         fields = _observation_fields(name, env_id, pool_spec)
@@ -70,14 +77,15 @@ class PoolEnv(CheckedEnv):
     def split(self, sizes: Sequence[int]) -> "Sequence[PoolEnv]":
         """Pools of these sizes, with threads enough that cores stay busy while some of the pools wait for actions."""
         threads = THREADS_OF_CORE * (self._threads or os.cpu_count() or 1)
-        return [
-            PoolEnv(self.spec.name, self._env_id, size, max(1, threads * size // self.num_envs), self._end_on_success)
-            for size in sizes
-        ]
+        return [PoolEnv(*self._arguments(size, max(1, threads * size // self.num_envs))) for size in sizes]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what makes it: a pool's environments stay where they are."""
-        return PoolEnv, (self.spec.name, self._env_id, self.num_envs, self._threads, self._end_on_success)
+        return PoolEnv, self._arguments(self.num_envs, self._threads)
+
+    def _arguments(self, num_envs: int, threads: int) -> tuple[Any, ...]:
+        limit = self._limit.get("max_episode_steps")
+        return self.spec.name, self._env_id, num_envs, threads, self._end_on_success, limit
 
     def _begin(self, seeds: list[int]) -> FloatArray:
         self.close()
@@ -86,7 +94,7 @@ class PoolEnv(CheckedEnv):
             blamed_on(self.spec.name, "while it was made"),
             corrected(self._env_id, self._base_path) as base_path,
         ):
-            self._pool = envpool.make_gymnasium(self._env_id, **sizes, seed=seeds, base_path=base_path)
+            self._pool = envpool.make_gymnasium(self._env_id, **sizes, **self._limit, seed=seeds, base_path=base_path)
         return self._first_observations(self._ids)
 
     def _advance(self, actions: FloatArray) -> Step:
@@ -125,13 +133,13 @@ class PoolEnv(CheckedEnv):
         return flat
 
 
-def _pool_spec(name: str, env_id: str) -> Any:
+def _pool_spec(name: str, env_id: str, limit: dict[str, int]) -> Any:
     known = envpool.list_all_envs()
     if env_id not in known:
         hint = nearest(env_id, known) or "envpool.list_all_envs() names them all"
         raise LowgearError(f"{name}: EnvPool has no environment {env_id!r}; {hint}")
     with blamed_on(name, "while it was made"):
-        return envpool.make_spec(env_id)
+        return envpool.make_spec(env_id, **limit)
 
 
 def _goal_rule(pool_spec: Any) -> Distance | None:

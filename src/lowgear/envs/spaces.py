@@ -15,6 +15,7 @@ from lowgear.policy.controller import ActionBounds
 
 # Gymnasium's convention, and the order of our layout.
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
+ANY_LIMIT = 10_000  # steps of an episode, where an environment made by its name sets no limit
 SUCCESS_KEYS = ("is_success", "success")
 UNBOUNDED = 1e9  # dm_control writes 1e10 for "no limit"
 
