@@ -27,6 +27,7 @@ from lowgear.policy.controller import Weights, leaves_of, with_leaves
 from lowgear.training import algorithm
 from lowgear.training.collect import Behaviour, Collector, FinishedEpisode
 
+CHILD = f"from {__name__} import main; main()"
 CLOSE_S = 10.0  # that a child is given to end
 
 
@@ -81,7 +82,7 @@ class CollectorProcess:
         with theirs, file:
             handles = theirs.fileno(), file.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, *map(str, handles)],
+                [sys.executable, "-c", CHILD, *map(str, handles)],
                 pass_fds=handles,
                 stdin=subprocess.DEVNULL,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "JAX_PLATFORMS": "cpu"},
@@ -189,7 +190,3 @@ def main() -> None:
     handle, memory = map(int, sys.argv[1:])
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), os.fdopen(memory, "r+b") as file:
         serve(Connection(handle), file)
-
-
-if __name__ == "__main__":
-    main()
