@@ -24,6 +24,7 @@ from lowgear.training.provenance import provenance
 
 BEFORE = {
     "actor_learning_rate": None,
+    "actor_boost": 1.0,
     "actor_every": 1,
     "target_rate": 0.005,
     "critic_normalise": False,
