@@ -236,3 +236,11 @@ def test_sb3_evaluates_a_lowgear_agent_as_it_is(agent):
     assert set(lengths) == {20}
     assert abs(np.mean(returns) - np.mean(ours)) < 4 * error
     assert isinstance(Valley(), gymnasium.Env)
+
+
+def test_bad_observations_act_as_readable_ones(agent):
+    size = agent.policy.header.obs_dim
+    for bad, read in ((np.nan, 0.0), (np.inf, 1e6), (-np.inf, -1e6)):
+        (found, _), (wanted, _) = (agent.predict(np.full(size, value, np.float32)) for value in (bad, read))
+        assert np.isfinite(found).all()
+        np.testing.assert_array_equal(found, wanted)

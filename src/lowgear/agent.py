@@ -13,7 +13,7 @@ from lowgear.config import tasks
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import Task
 from lowgear.envs.protocol import BatchEnv
-from lowgear.policy.controller import Controller, chooser
+from lowgear.policy.controller import Controller, chooser, readable
 from lowgear.policy.file import Policy, PolicyHeader
 from lowgear.policy.file import load as load_policy
 from lowgear.training.progress import Listener
@@ -114,6 +114,7 @@ class Agent:
         policy = self.policy
         choose = chooser(master or policy.header.master, self._generator)
         flat, single = _flat(observation, policy.header)
+        flat = readable(flat)
         controller = Controller.from_policies([policy], len(flat))
         if state is not None:
             controller.choice, controller.age = (np.array(part, np.int32)[None] for part in state)

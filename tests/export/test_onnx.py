@@ -56,3 +56,21 @@ def test_files_say_their_opset_and_only_the_chosen_gear_is_inside_a_branch(tmp_p
 
 def test_a_policy_that_never_shifts_is_one_gear():
     assert list(onnx_files(policy_of(KINDS["large-only"]))) == ["gear1.onnx"]
+
+
+def test_bad_observations_give_the_actions_of_readable_ones():
+    policy = policy_of(KINDS["three gears"])
+    bad = np.array([[np.nan, np.inf, -np.inf] + [0.5] * (policy.header.obs_dim - 3)], np.float32)
+    good = np.array([[0, 1e6, -1e6] + [0.5] * (policy.header.obs_dim - 3)], np.float32)
+    for name, content in onnx_files(policy).items():
+        runs = session(content)
+        others = {
+            "choice": np.zeros(1, np.int64),
+            "left": np.zeros(1, np.int64),
+            "position": np.zeros(1, np.float32),
+        }
+        inputs = {entry.name: others.get(entry.name) for entry in runs.get_inputs()}
+        found, wanted = (runs.run(None, inputs | {"observation": seen}) for seen in (bad, good))
+        for one, other in zip(found, wanted, strict=True):
+            assert np.isfinite(one).all(), name
+            np.testing.assert_array_equal(one, other)

@@ -3,6 +3,7 @@
 That keeps `lowgear --help` fast. A LowgearError becomes one line on standard error and exit code 2.
 """
 
+import io
 import sys
 
 import click
@@ -53,6 +54,9 @@ for command in (tasks, recipes, train, evaluate, tune, export, bench, report, st
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):  # where λ can't be written, "?" is
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         sys.exit(cli.main(prog_name="lowgear", standalone_mode=False))
     except LowgearError as error:

@@ -62,8 +62,8 @@ def evaluate(directory: Path, best: bool, as_json: bool, **options: Any) -> None
     policies = run.load_policies(best)
     numbered = _at_settings(policies, options["cost_coefficients"], options["frontier"])
     report = _evaluate(run, numbered, options)
-    write_whole(run.evaluation, json.dumps(report, indent=2).encode())
     show(report, as_json, lambda report: tables.print_evaluation(report["agents"]))
+    write_whole(run.evaluation, json.dumps(report, indent=2).encode())
     if len(numbered) > len(policies):
         _draw_frontier(report, directory)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import shutil
 import time
 from functools import partial
 from pathlib import Path
@@ -107,7 +108,12 @@ def train(task: str | None, resume: Path | None, **options: Any) -> None:
     else:
         assert task is not None
         directory, config = _new_run(task, options)
-    _run(directory, config)
+    try:
+        _run(directory, config)
+    except LowgearError:
+        if resume is None and directory.untouched:
+            shutil.rmtree(directory.path, ignore_errors=True)  # it would only stand in the way of another try
+        raise
 
 
 def _reject_options_beside_resume() -> None:

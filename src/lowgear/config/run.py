@@ -13,6 +13,8 @@ from lowgear.config.tasks import Task, check_gears
 from lowgear.policy.dial import Dial, span
 
 VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separate-buffers")
+MAX_STEPS = 10**12
+MAX_COEFFICIENT = 1e30  # of a cost: products of it stay finite in single precision
 MAX_SEED = 2**31 - 1
 ANY_GEARS = (16, 128)  # of tasks without a preset
 SHARES = (
@@ -131,14 +133,16 @@ def resolve(
             "--cost-coefficients (where a good step earns about 1, 0.001 is a start), or train with --recipe modern"
         )
     steps = task.steps if steps is None else steps
-    if steps < 1:
-        raise LowgearError(f"--steps {steps}: a run needs at least one step")
+    if not 1 <= steps <= MAX_STEPS:
+        raise LowgearError(f"--steps {steps}: write a number from 1 to {MAX_STEPS:,}")
     for name, value in (("--evaluate-episodes", evaluate_episodes), ("--checkpoint-every", checkpoint_every)):
         if value < 1:
             raise LowgearError(f"{name} {value}: write 1 or more")
     steps = whole_chunks(steps, chosen.chunk)
     if evaluate_every is None:
         evaluate_every = max(steps // 10, 1)
+    if evaluate_every < 0:
+        raise LowgearError(f"--evaluate-every {evaluate_every}: write the steps between evaluations, or 0 for none")
     return RunConfig(
         task=task.name,
         recipe=chosen,
@@ -172,9 +176,10 @@ def _agents(
     given = coefficients[0] or ()
     below_0 = recipe.dial and "fixed-cost" not in variants and max(given, default=0.0) > 0
     for value in given:
-        if not math.isfinite(value) or (value < 0 and not below_0):
+        if not abs(value) <= MAX_COEFFICIENT or (value < 0 and not below_0):
             raise LowgearError(
-                f"cost coefficient {value}: write a number of 0 or more; a dial alone may begin below 0, and ends above"
+                f"cost coefficient {value}: write a number from 0 to {MAX_COEFFICIENT:g}; a dial alone may begin below "
+                "0, and ends above"
             )
     for value in discounts or (recipe.discount,):
         if not 0 <= value < 1:

@@ -76,11 +76,16 @@ class RunDirectory:
                 f"{self.config} is damaged or of another version of Lowgear ({error!r}): start a new run"
             ) from None
 
+    @property
+    def untouched(self) -> bool:
+        """Whether no training has left anything in it."""
+        return not self.metrics.exists() and not any(self.policies.iterdir()) and not any(self.checkpoint.iterdir())
+
     def finished(self, config: RunConfig) -> bool:
         """Whether every agent's last policy has seen all of the run's steps, but for agents that stopped before."""
         stopped = self.read_stopped()
         paths = [self.policy(agent) for agent in range(len(config.agents)) if agent not in stopped]
-        return all(path.exists() and load(path).header.steps >= config.steps for path in paths)
+        return all(path.exists() and _steps_of(path) >= config.steps for path in paths)
 
     def load_policies(self, best: bool = False) -> list[Policy]:
         """The last policy of every agent, or the best one."""
@@ -122,3 +127,11 @@ class RunDirectory:
     def lock(self) -> Path:
         """Held by the process that trains into the directory."""
         return self.path / "lock"
+
+
+def _steps_of(path: Path) -> int:
+    """That a policy was trained for; 0 where its file is damaged, so that a run that goes on writes it anew."""
+    try:
+        return load(path).header.steps
+    except LowgearError:
+        return 0

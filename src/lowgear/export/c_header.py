@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from lowgear import LowgearError, __version__
 from lowgear.export.c_arrays import number
+from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.file import Policy, PolicyHeader
 
-OBSERVATION_LIMIT = 1e6  # what an infinite observation is read as
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from lowgear.evaluation.record import Episode
 from lowgear.export.c_arrays import array, number, shape_of
-from lowgear.export.c_header import OBSERVATION_LIMIT, about
+from lowgear.export.c_header import about
 from lowgear.export.c_maths import TANH_ERROR, asinh_source
 from lowgear.export.c_network import (
     activation_source,
@@ -22,6 +22,7 @@ from lowgear.export.c_network import (
 )
 from lowgear.export.c_selftest import selftest_source
 from lowgear.export.layers import exported_networks
+from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.dial import SLACK, Dial
 from lowgear.policy.file import Policy, PolicyHeader
 

@@ -41,7 +41,7 @@ class Controller:
         self.network.begin(np.ones((1, 1), bool))
 
     def step(self, observation):
-        x = np.asarray(observation, np.float32).reshape(1, 1, self.header.obs_dim)
+        x = controller.readable(np.asarray(observation, np.float32).reshape(1, 1, self.header.obs_dim))
         self.network.pick(x)
         gear, action = int(self.network.gear[0, 0]), self.policy.bounds.scale(self.network.act(x))[0, 0]
         self.network.advance(np.zeros((1, 1), bool))

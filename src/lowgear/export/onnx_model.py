@@ -6,6 +6,7 @@ import numpy as np
 
 from lowgear import LowgearError
 from lowgear.export.layers import ExportedNetworks, exported_networks
+from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.file import Policy
 
 try:
@@ -79,14 +80,26 @@ class Graph:
                 nodes.append(make_node(activation, [y], [x]))
         return nodes
 
+    def readable(self) -> Nodes:
+        """From `observation` to what networks read: 0 for NaN, a limit for what is infinite."""
+        nothing, limit = self.constant("nothing", [0.0]), self.constant("limit", [OBSERVATION_LIMIT])
+        return [
+            make_node("IsNaN", ["observation"], ["is_nan"]),
+            make_node("Where", ["is_nan", nothing, "observation"], ["number"]),
+            make_node("IsInf", ["number"], ["is_infinite"]),
+            make_node("Sign", ["number"], ["sign"]),
+            make_node("Mul", ["sign", limit], ["edge"]),
+            make_node("Where", ["is_infinite", "edge", "number"], ["readable"]),
+        ]
+
     def gear(self, gear: int, out: str) -> Nodes:
-        """From `observation` to an action within its bounds."""
+        """From `readable` to an action within its bounds."""
         name, low, high = f"gear{gear}", self.policy.bounds.low, self.policy.bounds.high
         half = self.constant(f"{name}_half", (high - low) / 2)
         middle = self.constant(f"{name}_middle", (high + low) / 2)
         lower, upper = self.constant(f"{name}_low", low), self.constant(f"{name}_high", high)
         return [
-            *self.network(name, "observation"),
+            *self.network(name, "readable"),
             make_node("Tanh", [f"{name}_out"], [f"{name}_unit"]),
             make_node("Mul", [f"{name}_unit", half], [f"{name}_scaled"]),
             make_node("Add", [f"{name}_scaled", middle], [f"{name}_moved"]),
@@ -95,15 +108,15 @@ class Graph:
         ]
 
     def master(self, out: str) -> Nodes:
-        """From `observation` and, where there is a dial, `position` to the best choice."""
+        """From `readable` and, where there is a dial, `position` to the best choice."""
         nodes: Nodes = []
         if self.policy.header.sees_position:
             row = self.constant("row", [1, 1], np.int64)
             nodes += [
                 make_node("Reshape", ["position", row], ["position_row"]),
-                make_node("Concat", ["observation", "position_row"], ["inputs"], axis=1),
+                make_node("Concat", ["readable", "position_row"], ["inputs"], axis=1),
             ]
-        nodes += self.network("master", "inputs" if nodes else "observation")
+        nodes += self.network("master", "inputs" if nodes else "readable")
         values, tariff = "master_out", self.policy.weights.tariff
         if tariff is not None:  # what choices cost at `position` is taken off
             dial = self.policy.header.dial
@@ -152,7 +165,7 @@ class Graph:
 
     def model(self, name: str, nodes: Nodes, inputs: list[Any], outputs: list[Any]) -> Any:
         """The model, which ONNX has checked."""
-        graph = make_graph(nodes, name, inputs, outputs, self._constants)
+        graph = make_graph([*self.readable(), *nodes], name, inputs, outputs, self._constants)
         opsets = [make_opsetid("", OPSET)]
         model = make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="lowgear")
         onnx.checker.check_model(model, full_check=True)

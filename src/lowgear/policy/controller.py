@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Layers = Sequence[tuple[FloatArray, FloatArray]]  # weight (P, in, out), bias (P, out)
 Chooser = Callable[[FloatArray], IntArray]  # from the master's values (P, N, choices) to choices (P, N)
 
+OBSERVATION_LIMIT = 1e6  # what an infinite observation is read as
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
 MASTERS = ("greedy", "boltzmann")  # how the master picks: its best value, or softmax of its values
 
@@ -204,6 +205,13 @@ def mlp(layers: Layers, x: FloatArray, activation: str) -> FloatArray:
     x = x @ weight
     x += bias[:, None, :]
     return x
+
+
+def readable(observation: FloatArray) -> FloatArray:
+    """An observation as every deployed controller reads it: 0 for NaN, a limit for what is infinite."""
+    if np.isfinite(observation).all():
+        return observation
+    return np.nan_to_num(observation, nan=0, posinf=OBSERVATION_LIMIT, neginf=-OBSERVATION_LIMIT)
 
 
 def squash(head: FloatArray, noise: FloatArray | None = None) -> FloatArray:

@@ -1,5 +1,6 @@
 """Files that are whole: written in one move, and refused in one line where they are damaged."""
 
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -63,7 +64,8 @@ def write_whole(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a directory that may not be written to
+            partial.unlink(missing_ok=True)
         raise LowgearError(
             f"could not write {path}: {error.strerror}; free some space or choose another place"
         ) from None

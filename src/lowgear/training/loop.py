@@ -24,7 +24,7 @@ from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import Weights, leaves_of, take
 from lowgear.policy.file import Policy, load
 from lowgear.policy.files import hold, write_whole
-from lowgear.training import checkpoint
+from lowgear.training import checkpoint, memory
 from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint import Checkpoints
 from lowgear.training.collect import FinishedEpisode
@@ -120,6 +120,7 @@ class Training:
             if directory is not None:
                 held.enter_context(hold(directory.lock))
             method = method_of(config, env.spec, env.goal_rule, make_learners)
+            memory.check(method, len(config.agents), config.capacity)
             self.cost = method.cost
             agents = parameters_of(config, env.spec, tariff_of(config, method.cost))
             which = learners_needed(config, method)

@@ -1,5 +1,6 @@
 """How a run looks while it goes: a live bar on a terminal, plain lines elsewhere, TensorBoard where it is installed."""
 
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
@@ -119,12 +120,14 @@ class TensorBoard(Listener):
         self._add("evaluation", lines)
 
     def close(self) -> None:
-        """Flush to disk."""
+        """Flush to disk, as far as it lets us: metrics.jsonl has the same numbers."""
         for writer in self._writers:
-            writer.close()
+            with contextlib.suppress(OSError):
+                writer.close()
 
     def _add(self, group: str, lines: list[LogLine]) -> None:
         for line in lines:
             for name, value in line.items():
                 if isinstance(value, float):
-                    self._writers[line["agent"]].add_scalar(f"{group}/{name}", value, line["steps"])
+                    with contextlib.suppress(OSError):
+                        self._writers[line["agent"]].add_scalar(f"{group}/{name}", value, line["steps"])
