@@ -178,8 +178,8 @@ def _agents(
     for value in given:
         if not abs(value) <= MAX_COEFFICIENT or (value < 0 and not below_0):
             raise LowgearError(
-                f"cost coefficient {value}: write a number from 0 to {MAX_COEFFICIENT:g}; a dial alone may begin below "
-                "0, and ends above"
+                f"cost coefficient {value}: write a number of 0 or more, up to {MAX_COEFFICIENT:g}; a dial alone may "
+                "begin below 0, and ends above"
             )
     for value in discounts or (recipe.discount,):
         if not 0 <= value < 1:
