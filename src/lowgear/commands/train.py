@@ -133,6 +133,7 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
     from lowgear.config.run_directory import RunDirectory
     from lowgear.config.tasks import file_name, find
     from lowgear.envs import make_env
+    from lowgear.training import memory
     from lowgear.training.provenance import provenance
     from lowgear.training.setup import method_of
 
@@ -145,7 +146,7 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
     overrides |= {key: value for key in of_recipe if (value := options.pop(key)) is not None}
     config = resolve(task, **options, overrides=overrides)
     env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
-    method_of(config, env.spec, env.goal_rule)
+    memory.check(method_of(config, env.spec, env.goal_rule), len(config.agents), config.capacity)
     env.close()
     if out is not None:
         directory = RunDirectory(out)
