@@ -13,15 +13,17 @@ from typing import Any
 
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig
+from lowgear.config.tasks import check_trust
+from lowgear.policy.fields import BadField
 from lowgear.policy.file import Policy, load
-from lowgear.policy.files import write_whole
+from lowgear.policy.files import read_json, write_whole
 
 
 class RunDirectory:
     """Files of one run."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, trust: bool = False) -> None:
+        self.path, self.trust = Path(path), trust  # trust: its task may import a Python module
         self.config = self.path / "config.json"
         self.metrics = self.path / "metrics.jsonl"
         self.policies = self.path / "policies"
@@ -46,26 +48,55 @@ class RunDirectory:
         """The run's definition; anything else is an error."""
         if not self.config.is_file():
             raise LowgearError(f"{self.path} is not a run: it has no config.json")
+        raw = read_json(self.config, "configuration", "start a new run")
         try:
-            return RunConfig.from_json(json.loads(self.config.read_text(encoding="utf-8")))
-        except (KeyError, TypeError, ValueError) as error:
+            config = RunConfig.from_json(raw)
+        except (BadField, LowgearError) as error:
             raise LowgearError(
-                f"{self.config} is damaged or of another version of Lowgear ({error!r}): start a new run"
+                f"{self.config} is damaged or of another version of Lowgear ({error}): start a new run"
             ) from None
+        check_trust(config.task, self.config, self.trust)
+        return config
 
     def finished(self, config: RunConfig) -> bool:
         """Whether every agent's last policy has seen all of the run's steps."""
         paths = [self.policy(agent) for agent in range(len(config.agents))]
-        return all(path.exists() and load(path).header.steps >= config.steps for path in paths)
+        if not all(path.exists() for path in paths):
+            return False
+        return all(self.load_policy(config, agent).header.steps >= config.steps for agent in range(len(config.agents)))
 
     def load_policies(self, best: bool = False) -> list[Policy]:
         """The last policy of every agent, or the best one."""
-        paths = [self.policy(agent, best) for agent in range(len(self.read_config().agents))]
-        if not paths[0].exists():
+        config = self.read_config()
+        if not self.policy(0, best).exists():
             raise LowgearError(
                 f"{self.path} has no policies yet: train it further with `lowgear train --resume {self.path}`"
             )
-        return [load(path) for path in paths]
+        return [self.load_policy(config, agent, best) for agent in range(len(config.agents))]
+
+    def load_policy(self, config: RunConfig, agent: int, best: bool = False) -> Policy:
+        """One agent's policy; that of another run, or of another agent, is an error."""
+        path = self.policy(agent, best)
+        policy = load(path)
+        header, settings, recipe = policy.header, config.agents[agent], config.recipe
+        wanted = {
+            "task": config.task,
+            "recipe": recipe.name,
+            "variant": settings.variant,
+            "seed": settings.seed,
+            "gears": config.gears,
+            "periods": recipe.periods,
+            "master_units": recipe.master_units,
+            "activation": recipe.actor_activation,
+        }
+        for name, value in wanted.items():
+            found = getattr(header, name)
+            if found != value:
+                raise LowgearError(
+                    f"{path} is of another run: its {name} is {_shown(found)}, not agent {agent}'s {_shown(value)}; "
+                    "name the file itself to export it, or bring back the run's own"
+                )
+        return policy
 
     def policy(self, agent: int, best: bool = False) -> Path:
         """Where an agent's policy is kept."""
@@ -78,3 +109,7 @@ class RunDirectory:
     def state(self, number: int) -> Path:
         """The learners at checkpoint `number`."""
         return self.checkpoint / f"state-{number}.safetensors"
+
+
+def _shown(value: Any) -> str:
+    return "/".join(map(str, value)) if isinstance(value, tuple) else str(value)
