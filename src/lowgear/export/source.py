@@ -76,8 +76,17 @@ def random_episodes(policy: Policy, count: int, seed: int = SEED, steps: int = R
     return [respond(policy, each) for each in observations]
 
 
-def read(path: Path, agent: int | None = None, best: bool = False, coefficient: float | None = None) -> Source:
-    """The policy at a path, with its dial set where a coefficient is given."""
+def read(
+    path: Path,
+    agent: int | None = None,
+    best: bool = False,
+    coefficient: float | None = None,
+    trust: bool = False,
+) -> Source:
+    """The policy at a path, with its dial set where a coefficient is given.
+
+    It has no environment where its task names a Python module and is not trusted: an export can do without.
+    """
     if path.is_dir():
         source = _from_run(path, agent or 0, best)
     elif path.is_file():
@@ -88,7 +97,7 @@ def read(path: Path, agent: int | None = None, best: bool = False, coefficient: 
         raise LowgearError(f"{path}: no such run directory or policy file; `lowgear train` makes one")
     policy = source.policy if coefficient is None else source.policy.at(coefficient)
     try:
-        return replace(source, policy=policy, make_env=_environment(policy, source.make_env))
+        return replace(source, policy=policy, make_env=_environment(policy, source, trust))
     except LowgearError as error:
         return replace(source, policy=policy, make_env=None, no_env=str(error))
 
@@ -111,7 +120,7 @@ def writable(out: Path) -> Path:
 
 
 def _from_run(path: Path, agent: int, best: bool) -> Source:
-    run = RunDirectory(path)
+    run = RunDirectory(path, trust=True)  # what would import a module is the environment, which `read` refuses
     config = run.read_config()
     if not 0 <= agent < len(config.agents):
         raise LowgearError(f"--agent {agent}: {path} has agents 0 to {len(config.agents) - 1}")
@@ -120,13 +129,14 @@ def _from_run(path: Path, agent: int, best: bool) -> Source:
         raise LowgearError(
             f"{path} has no {policy_path.name} yet: train it further with `lowgear train --resume {path}`"
         )
-    return Source(load(policy_path), policy_path, agent, partial(envs.make_env, config))
+    return Source(run.load_policy(config, agent, best), policy_path, agent, partial(envs.make_env, config))
 
 
-def _environment(policy: Policy, known: MakeEnv | None) -> MakeEnv:
-    """The policy's environment, if it can be made and has the policy's sizes."""
+def _environment(policy: Policy, source: Source, trust: bool) -> MakeEnv:
+    """The policy's environment, if it may and can be made and has the policy's sizes."""
     header = policy.header
-    make_env = known or _by_name(header.task, recipes.find(header.recipe, header.task).end_on_success)
+    tasks.check_trust(header.task, source.path, trust)
+    make_env = source.make_env or _by_name(header.task, recipes.find(header.recipe, header.task).end_on_success)
     with closing(make_env(1)) as env:
         spec = env.spec
     if any(getattr(spec, name) != getattr(header, name) for name in ("obs_dim", "action_low", "action_high")):
