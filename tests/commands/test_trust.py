@@ -108,7 +108,8 @@ def test_other_ways_to_write_it_import_nothing_either(place: Path, task: str) ->
     assert not imported()
 
 
-def test_bench_deploy_goes_without_the_environment(place: Path) -> None:
+@pytest.mark.usefixtures("place")
+def test_bench_deploy_goes_without_the_environment() -> None:
     result = lowgear("bench", "deploy", "policy.safetensors", "--episodes", "1", "--json")
     assert result.exit_code == 0, result.output
     assert "would import the Python module stranger" in result.stderr
@@ -127,7 +128,8 @@ def test_bench_deploy_goes_without_the_environment(place: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_what_is_trusted_or_typed_is_imported(place: Path, arguments: list[str]) -> None:
+@pytest.mark.usefixtures("place")
+def test_what_is_trusted_or_typed_is_imported(arguments: list[str]) -> None:
     result = lowgear(*arguments)
     assert result.exit_code == 0, result.output
     assert imported()

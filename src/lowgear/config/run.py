@@ -28,6 +28,7 @@ SHARES = (
 MAX_SEED = fields.MAX_SEED
 MOST_STEPS = 10**12  # of a run
 MOST_AGENTS = 4096
+LARGEST_RATE = 1e6  # of learning, and of a first temperature
 MOST = {  # of settings that decide how much memory a run takes
     "batch": 2**20,
     "replay": 10**9,
@@ -156,7 +157,7 @@ def _agent_from_json(raw: dict[str, Any]) -> AgentConfig:
         ),
         dial=Dial(low, high),
         discount=fields.number("discount", entry(raw, "discount"), 0, 1),
-        learning_rate=fields.number("learning_rate", entry(raw, "learning_rate"), 0, LARGEST_COEFFICIENT),
+        learning_rate=fields.number("learning_rate", entry(raw, "learning_rate"), 0, LARGEST_RATE),
         relative=fields.flag("relative", raw.get("relative", False)),
     )
     if not agent.dial.holds(agent.cost_coefficient):
@@ -251,8 +252,8 @@ def _agents(
         if not 0 <= value < 1:
             raise LowgearError(f"discount {value}: write a number from 0 to less than 1")
     for value in learning_rates or ():
-        if not 0 < value < float("inf"):
-            raise LowgearError(f"learning rate {value}: write a number above 0")
+        if not 0 < value <= LARGEST_RATE:
+            raise LowgearError(f"learning rate {value}: write a number above 0, {LARGEST_RATE:g} at most")
     agents = []
     for variant in variants:
         for (setting, dial, relative), discount, rate, seed in itertools.product(
@@ -319,8 +320,8 @@ def _check_recipe(recipe: Recipe) -> None:
         )
     for name in ("learning_rate", "actor_learning_rate", "master_learning_rate", "first_alpha"):
         value = getattr(recipe, name)
-        if value is not None and not 0 < value < float("inf"):
-            raise LowgearError(f"{name.replace('_', ' ')} {value}: write a number above 0")
+        if value is not None and not 0 < value <= LARGEST_RATE:
+            raise LowgearError(f"{name.replace('_', ' ')} {value}: write a number above 0, {LARGEST_RATE:g} at most")
     for name in ("actor_activation", "critic_activation"):
         if getattr(recipe, name) not in ("tanh", "relu"):
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)!r}: write tanh or relu")
@@ -332,7 +333,8 @@ def _check_recipe(recipe: Recipe) -> None:
     for name in SHARES:
         if not 0 <= getattr(recipe, name) <= 1:
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write a number from 0 to 1")
-    if len(recipe.dial_ends) != 2 or not Dial(*recipe.dial_ends).holds(recipe.dial_setting):
+    within = all(abs(end) <= LARGEST_COEFFICIENT for end in recipe.dial_ends)
+    if len(recipe.dial_ends) != 2 or not within or not Dial(*recipe.dial_ends).holds(recipe.dial_setting):
         raise LowgearError(
             f"dial ends {recipe.dial_ends}, setting {recipe.dial_setting}: write two numbers, the lower first and the "
             "higher above 0, and a setting between them"

@@ -154,6 +154,8 @@ def _read_header(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, 
 def _declared(raw: Any, data: int) -> Declared:
     """One tensor, whose bytes are counted from `data` on."""
     raw = fields.entries("a tensor", raw)
+    if len(raw) > 3:
+        raise BadField("a tensor has more entries than dtype, shape and data_offsets")
     code = fields.text("a tensor's dtype", fields.entry(raw, "dtype"))
     if code not in KINDS:
         raise BadField(f"a tensor's dtype is {fields.shown(code)}, which is not one of {', '.join(KINDS)}")

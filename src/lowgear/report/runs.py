@@ -181,6 +181,9 @@ def _row(raw: Any) -> dict[str, Any]:
             fields.number(name, share, 0, 1)
     if found["flops_reduction"] > 1:
         raise BadField("flops_reduction is above 1")
+    for name in ("flops_per_step", "return_ci95", "flops_reduction_ci95"):
+        if found[name] < 0:
+            raise BadField(f"{name} is below 0")
     return found
 
 
