@@ -1,4 +1,4 @@
-"""Names with markup, formulas and TeX in them, wherever a run's files or its directory may have them: only ever text."""
+"""Names with markup, formulas and TeX in them, wherever a run or its directory may have them: only ever text."""
 
 import csv
 import json
