@@ -9,6 +9,7 @@ import pytest
 
 from lowgear import LowgearError
 from lowgear.config.run_directory import RunDirectory
+from lowgear.policy.files import write_whole
 from tests.fixtures.runs import make_run
 
 
@@ -127,3 +128,32 @@ def test_another_agents_policy_is_refused_by_name(run: RunDirectory) -> None:
     shutil.copy(run.policy(0), run.policy(1))
     with pytest.raises(LowgearError, match=r"agent1\.safetensors is of another run: its seed is 0, not agent 1's 1"):
         run.load_policies()
+
+
+def test_links_that_lead_out_of_the_run_are_refused(run: RunDirectory, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for place in (run.path / "report", run.path / "metrics.jsonl", run.checkpoint / "rows-0.bin", run.path / "a" / "b"):
+        place.parent.mkdir(exist_ok=True)
+        place.unlink(missing_ok=True)
+        place.symlink_to(elsewhere)
+        with pytest.raises(LowgearError) as caught:
+            run.read_config()
+        assert str(caught.value) == (
+            f"{place} is a link that leads out of the run, to {elsewhere}: put a copy in its place, or say --trust"
+        )
+        assert RunDirectory(run.path, trust=True).read_config().task == "MountainCarContinuous-v0"
+        place.unlink()
+    (run.path / "latest").symlink_to(run.policies)  # within the run, links are the owner's own affair
+    run.read_config()
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    for name in ("evaluation.json", "evaluation.json.partial"):
+        (tmp_path / name).symlink_to(precious)
+    write_whole(tmp_path / "evaluation.json", b"{}")
+    assert (tmp_path / "evaluation.json").read_text() == "{}"
+    assert precious.read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["evaluation.json", "precious"]

@@ -15,7 +15,7 @@ from lowgear import LowgearError
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
-from lowgear.training.checkpoint import Checkpoint, read_latest, read_rows, read_state
+from lowgear.training.checkpoint import Checkpoint, Checkpoints, read_latest, read_rows, read_state
 
 STATE = {"a": np.zeros((2, 3), np.float32), "b": np.zeros(4, np.bool_)}
 LATEST = Checkpoint(2, 128, 64, 10, [1.5, -math.inf], [[0, 64], [1, 64]])
@@ -111,3 +111,17 @@ def test_a_state_that_is_too_large_or_holds_what_is_no_bool(run: RunDirectory) -
     os.truncate(run.state(2), 1 << 40)
     with pytest.raises(LowgearError, match="more than the"):
         read_state(run, LATEST, STATE)
+
+
+def test_only_files_of_checkpoints_are_deleted(run: RunDirectory) -> None:
+    mine = run.checkpoint / "thesis.tex"
+    mine.write_text("mine")
+    (run.checkpoint / "state-1.safetensors").write_bytes(b"old")
+    Checkpoints(run, run.read_config(), LATEST).close()
+    assert sorted(path.name for path in run.checkpoint.iterdir()) == [
+        "latest.json",
+        "rows-0.bin",
+        "rows-1.bin",
+        "state-2.safetensors",
+        "thesis.tex",
+    ]

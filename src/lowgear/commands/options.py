@@ -42,7 +42,8 @@ recipe_option = click.option(
 trust_option = click.option(
     "--trust",
     is_flag=True,
-    help="Let the task that the files name (gym:MODULE:ID) import its Python module, which runs that module's code.",
+    help="Trust the files: their task (gym:MODULE:ID) may import its Python module, which runs that module's code, and "
+    "links may lead out of the run.",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there."

@@ -8,6 +8,7 @@ evaluation.json  what `lowgear evaluate` found
 """
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +45,15 @@ class RunDirectory:
             raise LowgearError(f"could not make {self.path}: {error.strerror}") from None
         write_whole(self.config, json.dumps(config.to_json() | {"provenance": provenance}, indent=2).encode())
 
-    def read_config(self) -> RunConfig:
-        """The run's definition; anything else is an error."""
+    def read_config(self, environment: bool = True) -> RunConfig:
+        """The run's definition; anything else is an error.
+
+        So is a task that would import a module, where its environment is wanted and the run is not trusted.
+        """
         if not self.config.is_file():
             raise LowgearError(f"{self.path} is not a run: it has no config.json")
+        if not self.trust:
+            self._check_links()
         raw = read_json(self.config, "configuration", "start a new run")
         try:
             config = RunConfig.from_json(raw)
@@ -55,8 +61,20 @@ class RunDirectory:
             raise LowgearError(
                 f"{self.config} is damaged or of another version of Lowgear ({error}): start a new run"
             ) from None
-        check_trust(config.task, self.config, self.trust)
+        if environment:
+            check_trust(config.task, self.config, self.trust)
         return config
+
+    def _check_links(self) -> None:
+        """Refuse links that lead out of the directory: what is written into the run would land there."""
+        home = self.path.resolve()
+        for folder, folders, files in os.walk(self.path):
+            for path in (Path(folder, name) for name in (*folders, *files)):
+                if path.is_symlink() and not path.resolve().is_relative_to(home):
+                    raise LowgearError(
+                        f"{path} is a link that leads out of the run, to {path.resolve()}: put a copy in its place, "
+                        "or say --trust"
+                    )
 
     def finished(self, config: RunConfig) -> bool:
         """Whether every agent's last policy has seen all of the run's steps."""

@@ -88,7 +88,7 @@ def read(
     It has no environment where its task names a Python module and is not trusted: an export can do without.
     """
     if path.is_dir():
-        source = _from_run(path, agent or 0, best)
+        source = _from_run(path, agent or 0, best, trust)
     elif path.is_file():
         if agent is not None or best:
             raise LowgearError(f"{path} is one policy: --agent and --best choose from a run directory")
@@ -119,9 +119,9 @@ def writable(out: Path) -> Path:
     return out
 
 
-def _from_run(path: Path, agent: int, best: bool) -> Source:
-    run = RunDirectory(path, trust=True)  # what would import a module is the environment, which `read` refuses
-    config = run.read_config()
+def _from_run(path: Path, agent: int, best: bool, trust: bool) -> Source:
+    run = RunDirectory(path, trust)
+    config = run.read_config(environment=False)  # `_environment` asks whether it may be made
     if not 0 <= agent < len(config.agents):
         raise LowgearError(f"--agent {agent}: {path} has agents 0 to {len(config.agents) - 1}")
     policy_path = run.policy(agent, best)

@@ -37,7 +37,8 @@ def write_whole(path: Path, data: bytes) -> None:
     """Replace a file's content in one move, so that a reader or a crash never sees half of it."""
     partial = path.with_name(path.name + ".partial")
     try:
-        with partial.open("wb") as file:
+        partial.unlink(missing_ok=True)  # what another process left, or a link to somewhere else
+        with partial.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

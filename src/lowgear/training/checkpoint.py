@@ -31,6 +31,7 @@ from lowgear.policy.tensors import MOST_HEADER, open_tensors
 
 FORMAT = 1
 REMEDY = "start a new run"
+OURS = ("rows-*.bin", "state-*.safetensors", "*.partial")  # files of a checkpoint's directory that may be deleted
 MOST_SEGMENTS = 2**16
 LARGEST = 1e300  # of a score
 
@@ -70,7 +71,9 @@ class Checkpoints:
         """Write down a chunk (P, K, width)."""
         try:
             if self._file is None:
-                self._file = self._directory.rows(self._number).open("wb")
+                path = self._directory.rows(self._number)
+                path.unlink(missing_ok=True)
+                self._file = path.open("xb")
             self._file.write(chunk.tobytes())
         except OSError as error:
             raise _full(self._directory, error) from None
@@ -122,9 +125,10 @@ class Checkpoints:
             named |= {self._directory.rows(number) for number, _ in latest.segments}
             named |= {self._directory.state(latest.number), self._directory.latest}
             named.add(self._directory.rows(latest.number))  # may be opened while this runs
-        for path in self._directory.checkpoint.iterdir():
-            if path not in named:
-                path.unlink()
+        for pattern in OURS:
+            for path in self._directory.checkpoint.glob(pattern):
+                if path not in named:
+                    path.unlink()
 
 
 def read_latest(directory: RunDirectory) -> Checkpoint | None:
