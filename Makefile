@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow test-peers check format bench bench-peers lock clean
+.PHONY: install demo test test-slow test-peers fuzz check format bench bench-peers lock clean
 
 install: .venv/installed
 
@@ -38,6 +38,15 @@ bench-peers: .venv-peers/installed  ## the work of one asymmetric agent by Stabl
 	.venv-peers/bin/python benchmarks/peers.py --gears 8,64
 	.venv-peers/bin/python benchmarks/peers.py --gears 64,256
 
+.venv-fuzz/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
+	@touch $@
+
+SECONDS ?= 300
+fuzz: .venv-fuzz/installed  ## coverage-guided fuzzing of every loader, for SECONDS
+	.venv-fuzz/bin/python -m tests.fuzz.guided -max_total_time=$(SECONDS)
+
 check: install  ## format, lint, imports, types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -61,4 +70,4 @@ lock:  ## write constraints.txt anew from what pyproject.toml admits today
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .venv-peers .venv-lock .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-peers .venv-fuzz .venv-lock .pytest_cache .mypy_cache .ruff_cache

@@ -89,3 +89,38 @@ def test_nothing_is_left_behind_where_the_file_cannot_be_written(tmp_path):
 def test_no_trajectory_is_an_error():
     with pytest.raises(LowgearError, match="at least one"):
         of_trajectories(replace(origin()), [])
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        ({"task": "a\nb"}, r"task is 'a\\nb'"),
+        ({"seed": 1.5}, "seed is 1.5"),
+        ({"steps": "1"}, "steps is '1'"),
+        ({"units": 2**30}, "units is 1073741824"),
+        ({"recorded_with_seed": -1}, "recorded_with_seed is -1"),
+        ({"layout": [["", "1"]]}, "a size in layout is '1'"),
+        ({"layout": [["", 0]]}, "the size of an observation is 0"),
+        ({"action_low": [True]}, "a bound of action_low is True"),
+        ({"action_low": [9.0]}, "action_low has 9, which is not below"),
+    ],
+)
+def test_every_entry_of_the_header_has_a_type_and_a_range(saved, header, says):
+    damage(saved, header)
+    with pytest.raises(LowgearError, match=f"has a damaged header .*{says}.*; record it again"):
+        load(saved)
+
+
+def test_a_tensor_too_many_a_bool_that_is_none_and_a_file_beyond_all_measure(saved):
+    whole = saved.read_bytes()
+    damage(saved, extra=np.zeros(1))
+    with pytest.raises(LowgearError, match="holds a tensor of another kind of file: 'extra'"):
+        load(saved)
+    place = whole.rindex(valley_demonstrations(3, 4).terminated.tobytes())
+    saved.write_bytes(whole[:place] + b"\2" + whole[place + 1 :])
+    with pytest.raises(LowgearError, match="neither true nor false"):
+        load(saved)
+    with saved.open("ab") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(LowgearError, match="1,099,511,627,776 bytes, more than"):
+        load(saved)

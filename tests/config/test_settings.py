@@ -68,6 +68,29 @@ def test_a_toml_file_of_settings(tmp_path) -> None:
         from_file(tmp_path / "none.toml")
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("batch = " + "[" * 5000, "is not a TOML file"),
+        ("batch = " + "9" * 5000, "is not a TOML file"),
+        ("batch = 1" + "0" * 400, "batch 1|batch a number of more than 60 digits: write 1 or more"),
+        ("discount = 1" + "0" * 400, "discount = a number of more than 60 digits: write a number"),
+        ('batch = "a\\nb"', r"batch = 'a\\nb': write a whole number"),
+        ('"a\\nb" = 1', r"'a\\nb': the recipe has no such setting"),
+        ("batch = 1979-05-27", "batch = .*: write a whole number"),
+        ("[batch]\nx = 1", "batch = an object: write a whole number"),
+        ("\udc80", "is damaged"),
+        ("#" * (1 << 21), "has more than the 1,048,576 bytes"),
+    ],
+)
+def test_a_hostile_toml_file_is_refused_in_one_line(tmp_path, text: str, says: str) -> None:
+    path = tmp_path / "my.toml"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(LowgearError, match=says) as caught:
+        resolve(find("cartpole-swingup"), overrides=from_file(path))
+    assert str(caught.value).isprintable()
+
+
 def test_settings_reach_the_run_and_values_that_make_no_sense_do_not() -> None:
     config = resolve(find("cartpole-swingup"), overrides=from_assignments(["actor_every=4", "batch=64"]))
     assert (config.recipe.actor_every, config.recipe.batch) == (4, 64)

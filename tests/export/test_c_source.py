@@ -10,9 +10,9 @@ import pytest
 from lowgear import LowgearError
 from lowgear.export import compiler
 from lowgear.export.c_format import run_self_test
-from lowgear.export.c_header import check_name, default_name
 from lowgear.export.check import compare, require_equal
 from lowgear.export.layers import quantise
+from lowgear.export.plain import check_name, default_name
 from tests.fixtures.exports import compile_c, reset, set_cost_coefficient, write_c
 from tests.fixtures.policies import HEADER, KINDS, STEPS, episodes_of, policy_of
 

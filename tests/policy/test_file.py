@@ -17,6 +17,8 @@ from lowgear.policy.file import Policy, PolicyHeader
 from lowgear.policy.file import load as load_policy
 from tests.fixtures.weights import ENVS, HEADER, KNOWN, PLAIN, assert_same, batch, controller_of, random_weights
 
+PAYS_NOTHING = replace(HEADER, dial=Dial(0.0, 0.0), cost_coefficient=0.0)
+
 
 @pytest.fixture
 def policy_path(tmp_path: Path) -> Path:
@@ -31,11 +33,11 @@ def policy_path(tmp_path: Path) -> Path:
         HEADER,
         PLAIN,
         replace(HEADER, dial=Dial(0.01, 0.01)),
-        replace(HEADER, dial=Dial(0.0, 0.0), cost_coefficient=0.0, forced_gear=1, boltzmann=True, hindsight=True),
+        replace(PAYS_NOTHING, variant="large-only", forced_gear=1, boltzmann=True, hindsight=True),
         replace(HEADER, cost_coefficient=0.1),
         replace(KNOWN, dial=Dial(-1.0, 10.0), cost_coefficient=-0.5, cost_unit=0.25),
         KNOWN,
-        replace(KNOWN, dial=Dial(0.0, 0.0), cost_coefficient=0.0, forced_gear=0),
+        replace(PAYS_NOTHING, known_prices=True, variant="small-only", forced_gear=0),
     ],
     ids=[
         "dial",
@@ -242,7 +244,6 @@ def test_header_with_an_entry_missing(policy_path: Path, key: str) -> None:
         ("dial", {"low": 0.001, "high": 0.1}),
         ("cost_unit", 0.0),
         ("cost_unit", -0.5),
-        ("cost_unit", 1),
         ("cost_unit", True),
         ("cost_unit", "0.5"),
         ("cost_unit", float("nan")),

@@ -6,7 +6,7 @@ of `Demonstrations` under their own names; its metadata entry `lowgear-demonstra
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +16,18 @@ from safetensors.numpy import save as to_bytes
 
 from lowgear import LowgearError
 from lowgear.config.tasks import find
+from lowgear.policy import fields
 from lowgear.policy.arrays import BoolArray, FloatArray
+from lowgear.policy.fields import MAX_COUNT, MAX_SEED, entry
 from lowgear.policy.file import Policy
-from lowgear.policy.files import read_tensors, write_whole
+from lowgear.policy.files import write_whole
+from lowgear.policy.header import MOST_UNITS, read_bounds, read_layout
+from lowgear.policy.tensors import open_tensors, unique
 
 ENTRY = "lowgear-demonstrations"
 FORMAT = 1
+REMEDY = "record it again"
+MOST_BYTES = 1 << 32  # of a file
 
 
 class Trajectory(NamedTuple):
@@ -125,12 +131,28 @@ def of_trajectories(origin: Origin, trajectories: Sequence[Trajectory]) -> Demon
 def load(path: str | Path) -> Demonstrations:
     """Read a file that `save` wrote; a damaged or edited one is an error that names what is wrong."""
     path = Path(path)
-    metadata, tensors = read_tensors(path, "file of demonstrations", "record it again")
-    if ENTRY not in metadata:
-        raise LowgearError(f"{path} is a safetensors file but holds no demonstrations: it has no {ENTRY!r} entry")
-    origin = _parse(path, metadata[ENTRY])
-    _check(path, origin, tensors)
-    return Demonstrations(origin, **{name: tensors[name] for name in _shapes(origin, 0, 0)})
+    with open_tensors(path, "file of demonstrations", REMEDY, MOST_BYTES) as file:
+        if ENTRY not in file.metadata:
+            raise LowgearError(
+                f"{path} is a safetensors file but holds no demonstrations: it has no {ENTRY!r} entry; name another"
+            )
+        origin = _parse(path, file.metadata[ENTRY])
+        first = {name: file.declared[name].shape for name in ("observations", "terminated") if name in file.declared}
+        rows, trajectories = (
+            shape[0] if shape else 0 for shape in (first.get("observations"), first.get("terminated"))
+        )
+        wanted = _shapes(origin, rows, trajectories)
+        for name, (kind, shape) in wanted.items():
+            file.require(name, kind, shape)
+        extra = sorted(file.declared.keys() - wanted.keys())
+        if extra:
+            raise LowgearError(f"{path} holds a tensor of another kind of file: {fields.shown(extra[0])}; {REMEDY}")
+        tensors: dict[str, Any] = {
+            name: file.read_finite(name, shape) if kind is np.float32 else file.read(name, kind, shape)
+            for name, (kind, shape) in wanted.items()
+        }
+    _check(path, tensors)
+    return Demonstrations(origin, **tensors)
 
 
 def _shapes(origin: Origin, rows: int, trajectories: int) -> dict[str, tuple[type, tuple[int, ...]]]:
@@ -149,32 +171,38 @@ def _shapes(origin: Origin, rows: int, trajectories: int) -> dict[str, tuple[typ
 
 def _parse(path: Path, text: str) -> Origin:
     try:
-        raw: dict[str, Any] = json.loads(text)
+        raw = fields.entries("it", json.loads(text, object_pairs_hook=unique))
         if raw.get("format") != FORMAT:
-            raise LowgearError(f"{path} has format {raw.get('format')} of demonstrations; this version reads {FORMAT}")
-        raw["layout"] = tuple((str(key), int(size)) for key, size in raw["layout"])
-        for key in ("action_low", "action_high"):
-            raw[key] = tuple(float(bound) for bound in raw[key])
-        for key in ("seed", "steps", "units", "recorded_with_seed"):
-            raw[key] = int(raw[key])
-        return Origin(**{field.name: raw[field.name] for field in fields(Origin)})
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise LowgearError(f"{path} has a damaged header ({error!r}); record it again") from None
+            shown = fields.shown(raw.get("format"))
+            raise LowgearError(f"{path} has format {shown} of demonstrations; this version reads {FORMAT}: {REMEDY}")
+
+        def word(name: str) -> str:
+            return fields.word(name, entry(raw, name))
+
+        low, high = read_bounds(raw)
+        origin = Origin(
+            task=word("task"),
+            env_id=word("env_id"),
+            recipe=word("recipe"),
+            variant=word("variant"),
+            seed=fields.whole("seed", entry(raw, "seed"), 0, MAX_SEED),
+            recorded_with_seed=fields.whole("recorded_with_seed", entry(raw, "recorded_with_seed"), 0, MAX_SEED),
+            steps=fields.whole("steps", entry(raw, "steps"), 0, MAX_COUNT),
+            units=fields.whole("units", entry(raw, "units"), 1, MOST_UNITS),
+            layout=read_layout(entry(raw, "layout")),
+            action_low=low,
+            action_high=high,
+        )
+        fields.whole("the size of an observation", origin.obs_dim, 1, MOST_UNITS)
+        return origin
+    except (RecursionError, ValueError) as error:
+        raise LowgearError(f"{path} has a damaged header ({fields.reason(error)}); {REMEDY}") from None
 
 
-def _check(path: Path, origin: Origin, tensors: dict[str, Any]) -> None:
+def _check(path: Path, tensors: dict[str, Any]) -> None:
     """Refuse arrays that do not belong together or hold what no teacher can have done."""
-    rows = len(tensors.get("observations", ()))
-    trajectories = len(tensors.get("terminated", ()))
-    for name, (kind, shape) in _shapes(origin, rows, trajectories).items():
-        tensor = tensors.get(name)
-        if tensor is None or tensor.dtype != kind or tensor.shape != shape:
-            got = "missing" if tensor is None else f"{tensor.dtype} {tensor.shape}"
-            raise LowgearError(f"{path}: {name} should be {np.dtype(kind)} {shape} but is {got}")
-        if kind is np.float32 and not np.isfinite(tensor).all():
-            raise LowgearError(f"{path}: {name} holds values that are not finite")
-    bounds = tensors["bounds"]
-    if not rows or bounds[0] != 0 or bounds[-1] != rows or (np.diff(bounds) < 1).any():
-        raise LowgearError(f"{path}: its bounds do not cut {rows} rows into trajectories")
+    bounds, rows = tensors["bounds"], len(tensors["observations"])
+    if not rows or bounds[0] != 0 or bounds[-1] != rows or (bounds[1:] <= bounds[:-1]).any():
+        raise LowgearError(f"{path}: its bounds do not cut {rows} rows into trajectories; {REMEDY}")
     if np.abs(tensors["actions"]).max() > 1:
-        raise LowgearError(f"{path}: its actions leave [-1, 1]")
+        raise LowgearError(f"{path}: its actions leave [-1, 1]; {REMEDY}")

@@ -20,7 +20,7 @@ from lowgear.bench.clock import ROUNDS, StepTime, interleave
 from lowgear.evaluation.evaluate import Played
 from lowgear.evaluation.record import Episode
 from lowgear.export import compiler
-from lowgear.export.c_header import default_name
+from lowgear.export.plain import default_name
 from lowgear.policy.arrays import DoubleArray
 from lowgear.policy.file import Policy
 

@@ -27,7 +27,8 @@ def print_deploy(report: dict[str, Any]) -> None:
     source = f"{report['episodes']} episodes" if report["from_environment"] else "random observations"
     console.print(
         f"{report['task']}, gears {'/'.join(map(str, report['gears']))}, λ {report['cost_coefficient']:g}: "
-        f"{report['steps']:,} steps of {source}, gears {shares}, {report['picks_per_step']:.2f} picks a step"
+        f"{report['steps']:,} steps of {source}, gears {shares}, {report['picks_per_step']:.2f} picks a step",
+        markup=False,
     )
     console.print(_times(report))
     for line in _conclusions(report):

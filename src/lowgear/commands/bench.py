@@ -9,7 +9,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.options import gears_option, json_option, list_option
+from lowgear.commands.options import gears_option, json_option, list_option, trust_option
 from lowgear.commands.output import show
 
 if TYPE_CHECKING:
@@ -27,9 +27,16 @@ def bench() -> None:
 @click.option("--best", is_flag=True, help="The policy that scored best while training, not the last one.")
 @click.option("--cost-coefficient", type=float, metavar="X", help="Setting of the dial.  [default: the policy's own]")
 @click.option("--episodes", default=2, show_default=True, help="Stored episodes to replay.")
+@trust_option
 @json_option
 def deploy(
-    directory: Path, agent: int | None, best: bool, cost_coefficient: float | None, episodes: int, as_json: bool
+    directory: Path,
+    agent: int | None,
+    best: bool,
+    cost_coefficient: float | None,
+    episodes: int,
+    trust: bool,
+    as_json: bool,
 ) -> None:
     """Time the controller in DIR, a run directory or a policy file, as it would be deployed.
 
@@ -52,7 +59,7 @@ def deploy(
         raise LowgearError(f"--episodes {episodes}: write 1 or more")
     compiler.need("lowgear bench deploy")
     with Console(stderr=True).status("recording episodes") as status:
-        source = read(directory, agent, best, cost_coefficient)
+        source = read(directory, agent, best, cost_coefficient, trust)
         header = source.policy.header
         if header.forced_gear is not None:
             raise LowgearError(
@@ -64,6 +71,8 @@ def deploy(
             "policy": source.path.name,
             "from_environment": source.make_env is not None,
         } | measure(source.policy, stored, lambda what: status.update(what))
+    if source.make_env is None:
+        click.echo(f"note: on random observations, not on episodes: {source.no_env}", err=True)
     show(report, as_json, print_deploy)
 
 

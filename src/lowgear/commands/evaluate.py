@@ -9,7 +9,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.options import json_option, list_option
+from lowgear.commands.options import json_option, list_option, trust_option
 from lowgear.commands.output import progress_bar, show
 
 if TYPE_CHECKING:
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
 @click.option("--seed", default=0, show_default=True, help="Of the episodes' starts.")
+@trust_option
 @json_option
-def evaluate(directory: Path, best: bool, as_json: bool, **options: Any) -> None:
+def evaluate(directory: Path, best: bool, trust: bool, as_json: bool, **options: Any) -> None:
     """Score the controllers of the run in DIRECTORY over many episodes at once.
 
     Prints the cost coefficient λ and the same measured against the task's rewards (rel.), return (mean, 95% interval),
@@ -58,7 +59,7 @@ def evaluate(directory: Path, best: bool, as_json: bool, **options: Any) -> None
 
     if options["episodes"] < 1:
         raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
-    run = RunDirectory(directory)
+    run = RunDirectory(directory, trust)
     policies = run.load_policies(best)
     numbered = _at_settings(policies, options["cost_coefficients"], options["frontier"])
     report = _evaluate(run, numbered, options)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
-from lowgear.commands.options import json_option
+from lowgear.commands.options import json_option, trust_option
 from lowgear.commands.output import show
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Directory to write into.  [default: DIR/export/...]")
 @click.option("--unchecked", is_flag=True, help="Write C even where no compiler can check it.")
+@trust_option
 @json_option
 def export(directory: Path, form: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Write the controller in DIR, a run directory or a policy file, as something a robot can run.
@@ -49,7 +50,7 @@ def export(directory: Path, form: str, out: Path | None, as_json: bool, **option
     from rich.console import Console
 
     from lowgear.export import export as write
-    from lowgear.export.c_header import check_name, default_name
+    from lowgear.export.plain import check_name, default_name
     from lowgear.export.source import ExportRequest, default_out, read, writable
 
     name = options["name"]
@@ -58,7 +59,7 @@ def export(directory: Path, form: str, out: Path | None, as_json: bool, **option
     if options["unchecked"] and form != "c":
         raise LowgearError(f"--unchecked is for --format c: {form} is always checked")
     with Console(stderr=True).status("exporting and checking"):
-        source = read(directory, options["agent"], options["best"], options["cost_coefficient"])
+        source = read(directory, options["agent"], options["best"], options["cost_coefficient"], options["trust"])
         place = writable(out or default_out(source, form))
         request = ExportRequest(
             source, name or default_name(source.policy.header.task), options["weights"], unchecked=options["unchecked"]

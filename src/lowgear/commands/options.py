@@ -39,6 +39,12 @@ steps_option = click.option("--steps", type=int, help="Environment steps of each
 recipe_option = click.option(
     "--recipe", default="modern", show_default=True, help="Settings of the learners: modern or paper."
 )
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    help="Trust the files: their task (gym:MODULE:ID) may import its Python module, which runs that module's code, and "
+    "links may lead out of the run.",
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there."
 )

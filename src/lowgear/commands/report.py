@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from lowgear import LowgearError
+from lowgear.commands.options import trust_option
 
 
 @click.command()
@@ -29,6 +30,7 @@ from lowgear import LowgearError
     metavar="λ",
     help="The dial's setting to show first.  [default: the cheapest that keeps 95% of the best return]",
 )
+@trust_option
 def report(
     directories: tuple[Path, ...],
     out: Path | None,
@@ -36,6 +38,7 @@ def report(
     no_video: bool,
     episodes: int,
     setting: float | None,
+    trust: bool,
 ) -> None:
     """Turn the runs in DIR... into figures, tables and one page that opens without a server.
 
@@ -59,11 +62,15 @@ def report(
     except ModuleNotFoundError as error:
         raise LowgearError(f"a report needs {error.name}: pip install 'lowgear[report]'") from None
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(stderr=True)
     with console.status("reading") as status:
         written, notices = assemble(
-            list(directories), out, ReportOptions(episodes, not no_video, setting), lambda text: status.update(text)
+            list(directories),
+            out,
+            ReportOptions(episodes, not no_video, setting, trust),
+            lambda text: status.update(escape(text)),
         )
     for notice in notices:
         click.echo(f"note: {notice}", err=True)

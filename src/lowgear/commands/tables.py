@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
@@ -53,9 +54,9 @@ def print_tasks(rows: Sequence[Row]) -> None:
 
 def print_task(row: Row) -> None:
     """One task, line by line."""
-    card = Table("", "", box=None, show_header=False, title=row["name"], title_justify="left")
+    card = Table("", "", box=None, show_header=False, title=escape(row["name"]), title_justify="left")
     for label, value in _lines(row):
-        card.add_row(f"[bold]{label}[/]", value)
+        card.add_row(f"[bold]{escape(label)}[/]", escape(value))
     Console().print(card)
 
 
@@ -122,7 +123,7 @@ def _table(columns: Sequence[Column], rows: Sequence[Row], left: Sequence[str] =
     for head, _ in columns:
         table.add_column(head, justify="left" if head in left else "right", no_wrap="task" in left)
     for row in rows:
-        table.add_row(*(cell(row) for _, cell in columns))
+        table.add_row(*(escape(cell(row)) for _, cell in columns))
     return table
 
 

@@ -12,7 +12,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.options import gears_option, list_option, recipe_option, steps_option
+from lowgear.commands.options import gears_option, list_option, recipe_option, steps_option, trust_option
 
 if TYPE_CHECKING:
     from lowgear.config.run import RunConfig
@@ -81,7 +81,8 @@ if TYPE_CHECKING:
 @click.option("--checkpoint-every", default=40_000, show_default=True, help="Steps between checkpoints.")
 @click.option("--out", type=click.Path(path_type=Path), help="The run's directory.  [default: runs/TASK-RECIPE-TIME]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with this run instead.")
-def train(task: str | None, resume: Path | None, **options: Any) -> None:
+@trust_option
+def train(task: str | None, resume: Path | None, trust: bool, **options: Any) -> None:
     """Train a population of agents on TASK.
 
     Every combination of seeds, variants and coefficients is one agent, and all of them learn in one program: five
@@ -101,7 +102,7 @@ def train(task: str | None, resume: Path | None, **options: Any) -> None:
         raise LowgearError("name a TASK to train, or a run to go on with by --resume DIR, and not both")
     if resume is not None:
         _reject_options_beside_resume()
-        directory = RunDirectory(resume)
+        directory = RunDirectory(resume, trust)
         config = directory.read_config()
         if options["steps"] is not None:
             config = directory.extend(config, options["steps"])
@@ -121,7 +122,7 @@ def _reject_options_beside_resume() -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if given and name not in ("task", "resume", "steps"):
+        if given and name not in ("task", "resume", "steps", "trust"):
             raise LowgearError(
                 f"{parameter.opts[0]} cannot change a run that goes on: leave it out, or start a new run"
             )

@@ -10,7 +10,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.options import json_option, list_option
+from lowgear.commands.options import json_option, list_option, trust_option
 from lowgear.commands.output import progress_bar, show
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ DEMANDS = {  # what to write for each
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
 @click.option("--seed", default=1, show_default=True, help="Of the episodes' starts; `lowgear evaluate` uses 0.")
+@trust_option
 @json_option
 def tune(directory: Path, agents: tuple[int, ...] | None, best: bool, as_json: bool, **options: Any) -> None:
     """Set the dial of the agents in DIRECTORY to what meets a demand.
@@ -72,7 +73,7 @@ def tune(directory: Path, agents: tuple[int, ...] | None, best: bool, as_json: b
     from lowgear.policy.files import write_whole
 
     _check(options)
-    run = RunDirectory(directory)
+    run = RunDirectory(directory, options["trust"])
     policies = _with_dials(run, agents, best)
     found = dict(zip(policies, _search(run, list(policies.values()), options), strict=True))
     report = {
@@ -203,7 +204,7 @@ def _reference(directory: Path, task: str, options: dict[str, Any]) -> float:
     from lowgear.evaluation.evaluate import play_policies
     from lowgear.evaluation.tune import scores
 
-    run = RunDirectory(directory)
+    run = RunDirectory(directory, options["trust"])
     config = run.read_config()
     if config.task != task:
         raise LowgearError(f"--reference {directory} was trained on {config.task}, not on {task}")

@@ -9,13 +9,13 @@ from typing import Any
 from lowgear import LowgearError
 from lowgear.config import recipes, settings
 from lowgear.config.recipes import Recipe
-from lowgear.config.tasks import Task, check_gears
+from lowgear.config.tasks import MOST_WIDTH, Task, check_gears
+from lowgear.policy import fields
 from lowgear.policy.dial import Dial, span
+from lowgear.policy.fields import BadField, entry
+from lowgear.policy.header import LARGEST_COEFFICIENT, LONGEST_PERIOD, MOST_GEARS, MOST_PERIODS
 
 VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separate-buffers")
-MAX_STEPS = 10**12
-MAX_COEFFICIENT = 1e30  # of a cost: products of it stay finite in single precision
-MAX_SEED = 2**31 - 1
 ANY_GEARS = (16, 128)  # of tasks without a preset
 SHARES = (
     "master_discount",
@@ -25,6 +25,22 @@ SHARES = (
     "hindsight_share",
     "goal_random_share",
 )
+MAX_SEED = fields.MAX_SEED
+MOST_STEPS = 10**12  # of a run
+MOST_AGENTS = 4096
+LARGEST_RATE = 1e30  # of learning, and of a first temperature
+MOST = {  # of settings that decide how much memory a run takes
+    "batch": 2**20,
+    "replay": 10**9,
+    "master_units": MOST_WIDTH,
+    "master_batch": 2**20,
+    "master_replay": 10**9,
+    "master_copy_every": 10**9,
+    "noise_hold": 10**6,
+    "environments": 2**14,
+    "chunk": 2**16,
+    "actor_every": 2**16,
+}
 EARLIER_FIELDS = ("dial_reach", "goal_scale", "goal_normalise")  # of recipes that earlier versions wrote
 
 
@@ -95,14 +111,66 @@ class RunConfig:
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> "RunConfig":
-        """Back from config.json."""
-        known = {key: raw[key] for key in cls.__dataclass_fields__}
-        recipe = {key: value for key, value in raw["recipe"].items() if key not in EARLIER_FIELDS}
-        lists = {key: tuple(recipe[key]) for key in ("periods", "dial_ends") if key in recipe}
-        known["recipe"] = Recipe(**recipe | lists)
-        known["gears"] = tuple(raw["gears"])
-        known["agents"] = tuple(AgentConfig(**agent | {"dial": Dial(*agent["dial"])}) for agent in raw["agents"])
-        return cls(**known)
+        """Back from config.json; every value is checked as `resolve` checks it, and one that does not fit is an error.
+
+        Raises BadField or LowgearError.
+        """
+        recipe = recipe_from_json(fields.entries("recipe", entry(raw, "recipe")))
+        widths = [fields.whole("a width in gears", width, 1, MOST_WIDTH) for width in _listed(raw, "gears")]
+        agents = _listed(raw, "agents", MOST_AGENTS)
+        counts = ("steps", "evaluate_every", "evaluate_episodes", "checkpoint_every", "log_every")
+        least = {"evaluate_every": 0}
+        most = whole_chunks(MOST_STEPS, recipe.chunk)
+        numbers = {name: fields.whole(name, entry(raw, name), least.get(name, 1), most) for name in counts}
+        for name, steps in numbers.items():
+            if name != "evaluate_episodes" and steps % recipe.chunk:
+                raise BadField(f"{name} is {steps}, not a whole number of chunks of {recipe.chunk} steps")
+        return cls(
+            task=fields.word("task", entry(raw, "task")),
+            recipe=recipe,
+            gears=check_gears(widths),
+            agents=tuple(_agent_from_json(fields.entries("an agent", agent)) for agent in agents),
+            boltzmann=fields.flag("boltzmann", entry(raw, "boltzmann")),
+            **numbers,
+        )
+
+
+def recipe_from_json(raw: dict[str, Any]) -> Recipe:
+    """A recipe back from config.json, checked; settings that it does not have are the paper's."""
+    name = fields.word("name of recipe", entry(raw, "name"))
+    found = {key: value for key, value in raw.items() if key not in (*EARLIER_FIELDS, "name")}
+    recipe = replace(Recipe(name=name), **settings.checked(found))
+    _check_recipe(recipe)
+    return recipe
+
+
+def _agent_from_json(raw: dict[str, Any]) -> AgentConfig:
+    low, high = (
+        fields.number("an end of dial", end, -LARGEST_COEFFICIENT, LARGEST_COEFFICIENT)
+        for end in fields.items("dial", entry(raw, "dial"), 2, 2)
+    )
+    agent = AgentConfig(
+        variant=fields.one_of("variant", entry(raw, "variant"), VARIANTS),
+        seed=fields.whole("seed", entry(raw, "seed"), 0, MAX_SEED),
+        cost_coefficient=fields.number(
+            "cost_coefficient", entry(raw, "cost_coefficient"), -LARGEST_COEFFICIENT, LARGEST_COEFFICIENT
+        ),
+        dial=Dial(low, high),
+        discount=fields.number("discount", entry(raw, "discount"), 0, 1),
+        learning_rate=fields.number("learning_rate", entry(raw, "learning_rate"), 0, LARGEST_RATE),
+        relative=fields.flag("relative", raw.get("relative", False)),
+    )
+    if not agent.dial.holds(agent.cost_coefficient):
+        raise BadField(f"cost_coefficient is {agent.cost_coefficient:g}, which no dial from {low:g} to {high:g} has")
+    if agent.discount == 1 or agent.learning_rate == 0:
+        raise BadField(
+            f"discount is {agent.discount:g} and learning_rate {agent.learning_rate:g}: less than 1, above 0"
+        )
+    return agent
+
+
+def _listed(raw: dict[str, Any], name: str, most: int = MOST_GEARS) -> list[Any]:
+    return fields.items(name, entry(raw, name), 1, most)
 
 
 def resolve(
@@ -133,16 +201,16 @@ def resolve(
             "--cost-coefficients (where a good step earns about 1, 0.001 is a start), or train with --recipe modern"
         )
     steps = task.steps if steps is None else steps
-    if not 1 <= steps <= MAX_STEPS:
-        raise LowgearError(f"--steps {steps}: write a number from 1 to {MAX_STEPS:,}")
+    if not 1 <= steps <= MOST_STEPS:
+        raise LowgearError(f"--steps {fields.shown(steps)}: a run needs at least one step, and {MOST_STEPS:,} at most")
     for name, value in (("--evaluate-episodes", evaluate_episodes), ("--checkpoint-every", checkpoint_every)):
-        if value < 1:
-            raise LowgearError(f"{name} {value}: write 1 or more")
+        if not 1 <= value <= MOST_STEPS:
+            raise LowgearError(f"{name} {fields.shown(value)}: write 1 or more, {MOST_STEPS:,} at most")
     steps = whole_chunks(steps, chosen.chunk)
+    if evaluate_every is not None and not 0 <= evaluate_every <= MOST_STEPS:
+        raise LowgearError(f"--evaluate-every {fields.shown(evaluate_every)}: write 0 or more, {MOST_STEPS:,} at most")
     if evaluate_every is None:
         evaluate_every = max(steps // 10, 1)
-    if evaluate_every < 0:
-        raise LowgearError(f"--evaluate-every {evaluate_every}: write the steps between evaluations, or 0 for none")
     return RunConfig(
         task=task.name,
         recipe=chosen,
@@ -176,17 +244,17 @@ def _agents(
     given = coefficients[0] or ()
     below_0 = recipe.dial and "fixed-cost" not in variants and max(given, default=0.0) > 0
     for value in given:
-        if not abs(value) <= MAX_COEFFICIENT or (value < 0 and not below_0):
+        if not abs(value) <= LARGEST_COEFFICIENT or (value < 0 and not below_0):
             raise LowgearError(
-                f"cost coefficient {value}: write a number of 0 or more, up to {MAX_COEFFICIENT:g}; a dial alone may "
-                "begin below 0, and ends above"
+                f"cost coefficient {value}: write a number of 0 or more, up to {LARGEST_COEFFICIENT:g}; a dial alone "
+                "may begin below 0, and ends above"
             )
     for value in discounts or (recipe.discount,):
         if not 0 <= value < 1:
             raise LowgearError(f"discount {value}: write a number from 0 to less than 1")
     for value in learning_rates or ():
-        if not 0 < value < float("inf"):
-            raise LowgearError(f"learning rate {value}: write a number above 0")
+        if not 0 < value <= LARGEST_RATE:
+            raise LowgearError(f"learning rate {value}: write a number above 0, {LARGEST_RATE:g} at most")
     agents = []
     for variant in variants:
         for (setting, dial, relative), discount, rate, seed in itertools.product(
@@ -195,10 +263,17 @@ def _agents(
             learning_rates or (recipe.learning_rate,),
             seeds,
         ):
+            if not dial.holds(setting):
+                raise LowgearError(
+                    f"no dial can have the ends {dial.low:g} and {dial.high:g}: write coefficients that are farther "
+                    "apart or nearer, or one alone"
+                )
             agents.append(AgentConfig(variant, seed, setting, dial, discount, rate, relative))
     agents = list(dict.fromkeys(agents))
     if not agents:
         raise LowgearError("a run needs at least one agent: give --seeds and --variants")
+    if len(agents) > MOST_AGENTS:
+        raise LowgearError(f"{len(agents)} agents: a run has {MOST_AGENTS} at most; train them in several")
     return tuple(agents)
 
 
@@ -225,25 +300,16 @@ def _dials(
 
 
 def _check_recipe(recipe: Recipe) -> None:
-    for name in (
-        "batch",
-        "replay",
-        "master_units",
-        "master_batch",
-        "master_replay",
-        "master_copy_every",
-        "noise_hold",
-        "environments",
-        "chunk",
-        "actor_every",
-    ):
-        if getattr(recipe, name) < 1:
-            raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write 1 or more")
+    for name, most in MOST.items():
+        if not 1 <= getattr(recipe, name) <= most:
+            shown = fields.shown(getattr(recipe, name))
+            raise LowgearError(f"{name.replace('_', ' ')} {shown}: write 1 or more, {most:,} at most")
     periods = list(recipe.periods)
-    whole = all(type(period) is int and period >= 1 for period in periods)
-    if not periods or not whole or periods != sorted(set(periods)):
+    whole = all(type(period) is int and 1 <= period <= LONGEST_PERIOD for period in periods)
+    if not 1 <= len(periods) <= MOST_PERIODS or not whole or periods != sorted(set(periods)):
         raise LowgearError(
-            f"period {','.join(map(str, periods))}: write different whole numbers of 1 or more, shortest first"
+            f"period {','.join(map(fields.shown, periods[:MOST_PERIODS]))}: write different whole numbers of 1 or "
+            f"more, {LONGEST_PERIOD:,} at most, shortest first"
         )
     if recipe.chunk % recipe.environments:
         raise LowgearError(
@@ -255,20 +321,21 @@ def _check_recipe(recipe: Recipe) -> None:
         )
     for name in ("learning_rate", "actor_learning_rate", "actor_boost", "master_learning_rate", "first_alpha"):
         value = getattr(recipe, name)
-        if value is not None and not 0 < value < float("inf"):
-            raise LowgearError(f"{name.replace('_', ' ')} {value}: write a number above 0")
+        if value is not None and not 0 < value <= LARGEST_RATE:
+            raise LowgearError(f"{name.replace('_', ' ')} {value}: write a number above 0, {LARGEST_RATE:g} at most")
     for name in ("actor_activation", "critic_activation"):
         if getattr(recipe, name) not in ("tanh", "relu"):
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)!r}: write tanh or relu")
-    if recipe.random_steps < 0:
-        raise LowgearError(f"random steps {recipe.random_steps}: write 0 or more")
+    if not 0 <= recipe.random_steps <= MOST_STEPS:
+        raise LowgearError(f"random steps {fields.shown(recipe.random_steps)}: write 0 or more, {MOST_STEPS:,} at most")
     for name in ("target_entropy", "goal_reward_shift"):
         if not math.isfinite(getattr(recipe, name)):
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write a finite number")
     for name in SHARES:
         if not 0 <= getattr(recipe, name) <= 1:
             raise LowgearError(f"{name.replace('_', ' ')} {getattr(recipe, name)}: write a number from 0 to 1")
-    if len(recipe.dial_ends) != 2 or not Dial(*recipe.dial_ends).holds(recipe.dial_setting):
+    within = all(abs(end) <= LARGEST_COEFFICIENT for end in recipe.dial_ends)
+    if len(recipe.dial_ends) != 2 or not within or not Dial(*recipe.dial_ends).holds(recipe.dial_setting):
         raise LowgearError(
             f"dial ends {recipe.dial_ends}, setting {recipe.dial_setting}: write two numbers, the lower first and the "
             "higher above 0, and a setting between them"
@@ -278,10 +345,10 @@ def _check_recipe(recipe: Recipe) -> None:
             f"known prices need a dial, discounting by the step and a master's discount below 1, which the recipe "
             f"{recipe.name} has not: leave them out, or train with --recipe modern"
         )
-    for name in ("critic_units", "max_episode_steps"):
+    for name, most in (("critic_units", MOST_WIDTH), ("max_episode_steps", MOST_STEPS)):
         value = getattr(recipe, name)
-        if value is not None and value < 1:
-            raise LowgearError(f"{name.replace('_', ' ')} {value}: write 1 or more")
+        if value is not None and not 1 <= value <= most:
+            raise LowgearError(f"{name.replace('_', ' ')} {fields.shown(value)}: write 1 or more, {most:,} at most")
 
 
 def whole_chunks(steps: int, chunk: int) -> int:

@@ -9,21 +9,25 @@ evaluation.json  what `lowgear evaluate` found
 """
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig, whole_chunks
+from lowgear.config.tasks import check_trust
+from lowgear.policy import fields
+from lowgear.policy.fields import BadField
 from lowgear.policy.file import Policy, load
-from lowgear.policy.files import write_whole
+from lowgear.policy.files import read_json, write_whole
 
 
 class RunDirectory:
     """Files of one run."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, trust: bool = False) -> None:
+        self.path, self.trust = Path(path), trust  # trust: its task may import a Python module
         self.config = self.path / "config.json"
         self.metrics = self.path / "metrics.jsonl"
         self.policies = self.path / "policies"
@@ -65,16 +69,36 @@ class RunDirectory:
     def _write_config(self, config: RunConfig, provenance: dict[str, Any]) -> None:
         write_whole(self.config, json.dumps(config.to_json() | {"provenance": provenance}, indent=2).encode())
 
-    def read_config(self) -> RunConfig:
-        """The run's definition; anything else is an error."""
+    def read_config(self, environment: bool = True) -> RunConfig:
+        """The run's definition; anything else is an error.
+
+        So is a task that would import a module, where its environment is wanted and the run is not trusted.
+        """
         if not self.config.is_file():
             raise LowgearError(f"{self.path} is not a run: it has no config.json")
+        if not self.trust:
+            self._check_links()
+        raw = read_json(self.config, "configuration", "start a new run")
         try:
-            return RunConfig.from_json(json.loads(self.config.read_text(encoding="utf-8")))
-        except (KeyError, TypeError, ValueError) as error:
+            config = RunConfig.from_json(raw)
+        except (BadField, LowgearError) as error:
             raise LowgearError(
-                f"{self.config} is damaged or of another version of Lowgear ({error!r}): start a new run"
+                f"{self.config} is damaged or of another version of Lowgear ({error}): start a new run"
             ) from None
+        if environment:
+            check_trust(config.task, self.config, self.trust)
+        return config
+
+    def _check_links(self) -> None:
+        """Refuse links that lead out of the directory: what is written into the run would land there."""
+        home = self.path.resolve()
+        for folder, folders, files in os.walk(self.path):
+            for path in (Path(folder, name) for name in (*folders, *files)):
+                if path.is_symlink() and not path.resolve().is_relative_to(home):
+                    raise LowgearError(
+                        f"{path} is a link that leads out of the run, to {path.resolve()}: put a copy in its place, "
+                        "or say --trust"
+                    )
 
     @property
     def untouched(self) -> bool:
@@ -82,19 +106,51 @@ class RunDirectory:
         return not self.metrics.exists() and not any(self.policies.iterdir()) and not any(self.checkpoint.iterdir())
 
     def finished(self, config: RunConfig) -> bool:
-        """Whether every agent's last policy has seen all of the run's steps, but for agents that stopped before."""
+        """Whether every agent's last policy has seen all of the run's steps, but for agents that stopped before.
+
+        A policy that is damaged has not: a run that goes on writes it anew.
+        """
         stopped = self.read_stopped()
-        paths = [self.policy(agent) for agent in range(len(config.agents)) if agent not in stopped]
-        return all(path.exists() and _steps_of(path) >= config.steps for path in paths)
+        for agent in range(len(config.agents)):
+            path = self.policy(agent)
+            if agent not in stopped and (not path.exists() or _is_damaged(path)):
+                return False
+            if agent not in stopped and self.load_policy(config, agent).header.steps < config.steps:
+                return False
+        return True
 
     def load_policies(self, best: bool = False) -> list[Policy]:
         """The last policy of every agent, or the best one."""
-        paths = [self.policy(agent, best) for agent in range(len(self.read_config().agents))]
-        if not paths[0].exists():
+        config = self.read_config()
+        if not self.policy(0, best).exists():
             raise LowgearError(
                 f"{self.path} has no policies yet: train it further with `lowgear train --resume {self.path}`"
             )
-        return [load(path) for path in paths]
+        return [self.load_policy(config, agent, best) for agent in range(len(config.agents))]
+
+    def load_policy(self, config: RunConfig, agent: int, best: bool = False) -> Policy:
+        """One agent's policy; that of another run, or of another agent, is an error."""
+        path = self.policy(agent, best)
+        policy = load(path)
+        header, settings, recipe = policy.header, config.agents[agent], config.recipe
+        wanted = {
+            "task": config.task,
+            "recipe": recipe.name,
+            "variant": settings.variant,
+            "seed": settings.seed,
+            "gears": config.gears,
+            "periods": recipe.periods,
+            "master_units": recipe.master_units,
+            "activation": recipe.actor_activation,
+        }
+        for name, value in wanted.items():
+            found = getattr(header, name)
+            if found != value:
+                raise LowgearError(
+                    f"{path} is of another run: its {name} is {_shown(found)}, not agent {agent}'s {_shown(value)}; "
+                    "name the file itself to export it, or bring back the run's own"
+                )
+        return policy
 
     def policy(self, agent: int, best: bool = False) -> Path:
         """Where an agent's policy is kept."""
@@ -117,11 +173,16 @@ class RunDirectory:
         """Their numbers, the steps that they had taken, and why."""
         if not self.stopped.exists():
             return {}
+        found = {}
         try:
-            raw = json.loads(self.stopped.read_text(encoding="utf-8"))
-            return {int(agent): (int(found["steps"]), str(found["why"])) for agent, found in raw.items()}
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise LowgearError(f"{self.stopped} is damaged ({error!r}): start a new run") from None
+            for agent, raw in read_json(self.stopped, "list of agents", "start a new run").items():
+                stopped = fields.entries("an agent", raw)
+                steps = fields.whole("steps", fields.entry(stopped, "steps"), 0, fields.MAX_COUNT)
+                number = fields.whole("an agent", int(agent) if agent.isdecimal() else agent, 0, fields.MAX_COUNT)
+                found[number] = steps, str(fields.entry(stopped, "why"))
+        except BadField as error:
+            raise LowgearError(f"{self.stopped} is damaged ({error}): start a new run") from None
+        return found
 
     @property
     def lock(self) -> Path:
@@ -129,9 +190,13 @@ class RunDirectory:
         return self.path / "lock"
 
 
-def _steps_of(path: Path) -> int:
-    """That a policy was trained for; 0 where its file is damaged, so that a run that goes on writes it anew."""
+def _is_damaged(path: Path) -> bool:
     try:
-        return load(path).header.steps
+        load(path)
     except LowgearError:
-        return 0
+        return True
+    return False
+
+
+def _shown(value: Any) -> str:
+    return "/".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -11,9 +11,13 @@ from typing import Any
 
 from lowgear import LowgearError
 from lowgear.config.recipes import Recipe
+from lowgear.policy import fields as values
+from lowgear.policy.files import read_text
 
 TYPES: dict[str, Any] = typing.get_type_hints(Recipe)
 NAMES = tuple(field.name for field in fields(Recipe) if field.name != "name")
+FLOATS_END = 1e300
+MOST_BYTES = 1 << 20  # of a file of settings
 WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
 
 
@@ -33,12 +37,13 @@ def from_assignments(assignments: Sequence[str]) -> dict[str, Any]:
 
 def from_file(path: Path) -> dict[str, Any]:
     """The settings in a TOML file."""
+    if not path.exists():
+        raise LowgearError(f"--settings {path}: no such file")
+    remedy = "write lines such as batch = 128"
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise LowgearError(f"--settings {path}: no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise LowgearError(f"--settings {path} is not a TOML file of lines such as batch = 128 ({error})") from None
+        raw = tomllib.loads(read_text(path, "file of settings", remedy, MOST_BYTES))
+    except (RecursionError, ValueError) as error:
+        raise LowgearError(f"--settings {path} is not a TOML file ({values.reason(error)}): {remedy}") from None
     return checked(raw, f"{path}: ")
 
 
@@ -49,9 +54,10 @@ def checked(settings: Mapping[str, Any], where: str = "") -> dict[str, Any]:
 
 def _checked(name: str, value: Any, where: str) -> Any:
     if name not in NAMES:
-        near = get_close_matches(name, NAMES, n=2, cutoff=0.5)
+        near = get_close_matches(name[: values.SHOWN], NAMES, n=2, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else "`lowgear recipes show` lists them"
-        raise LowgearError(f"{where}{name}: the recipe has no such setting; {hint}")
+        shown = name if name.isprintable() and len(name) <= values.SHOWN else values.shown(name)
+        raise LowgearError(f"{where}{shown}: the recipe has no such setting; {hint}")
     wanted = TYPES[name]
     options = typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
     for option in options:
@@ -70,7 +76,7 @@ def _fit(value: Any, wanted: Any) -> Any:
         fitted = [_fit(item, part) for item in items]
         return None if None in fitted else tuple(fitted)
     if wanted is float and type(value) in (int, float):
-        return float(value)
+        return None if type(value) is int and abs(value) > FLOATS_END else float(value)
     return value if type(value) is wanted else None
 
 
@@ -89,7 +95,10 @@ def _read(text: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, list | tuple) and len(value) <= values.SHOWN:
+        return ",".join(str(item) if type(item) in (int, float) else values.shown(item) for item in value)
+    plain = isinstance(value, str) and value.isprintable() and len(value) <= values.SHOWN
+    return str(value) if plain else values.shown(value)
 
 
 def _described(wanted: Any) -> str:

@@ -8,6 +8,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from lowgear import LowgearError
@@ -16,6 +17,7 @@ from lowgear.config.paper import Published, published, tables
 SOURCES = {"envpool": "EnvPool", "gym": "Gymnasium", "dmc": "dm_control"}
 PAPER_STEPS = 2_500_000
 MOUNTAIN_CAR_STEPS = 100_000
+MOST_WIDTH = 8192  # of a gear: 256 MiB of weights
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,28 @@ def find(name: str) -> Task:
     raise LowgearError(f"unknown task {name!r}: {hint} any other environment is gym:ID, dmc:domain-task or envpool:ID")
 
 
+def imported_module(name: str) -> str | None:
+    """The Python module that Gymnasium would import for a task: that of `gym:MODULE:ID`, with `gym:` or without."""
+    source, colon, rest = name.partition(":")
+    if colon and source.lower() in SOURCES and source.lower() != "gym":
+        return None
+    module, colon, _ = (rest if source.lower() == "gym" else name).rpartition(":")
+    return module if colon else None
+
+
+def check_trust(name: str, path: Path, trust: bool) -> None:
+    """An error where the task that a file at `path` names would import a module, unless the file is trusted.
+
+    A person who types `gym:MODULE:ID` asks for the import; a file that a stranger wrote does not speak for them.
+    """
+    module = imported_module(name)
+    if module is not None and not trust:
+        raise LowgearError(
+            f"{path} names the task {name}, which would import the Python module {module} and run its code: "
+            "if you know who wrote both, say --trust"
+        )
+
+
 def file_name(task: str) -> str:
     """A task's name as part of a file's."""
     return task.replace(":", "-").replace("/", "-")
@@ -75,6 +99,8 @@ def check_gears(widths: Sequence[int]) -> tuple[int, ...]:
         raise LowgearError(f"gears {shown!r}: at least two widths are needed, cheapest first, for example 8,64")
     if min(widths) < 1:
         raise LowgearError(f"gears {shown!r}: every width must be 1 or more, for example 8,64")
+    if max(widths) > MOST_WIDTH:
+        raise LowgearError(f"gears {shown!r}: no width may be above {MOST_WIDTH:,}, for example 8,64")
     if list(widths) != sorted(widths):
         raise LowgearError(f"gears {shown!r}: widths must not decrease; write {','.join(map(str, sorted(widths)))}")
     return tuple(widths)

@@ -8,8 +8,10 @@ from lowgear import LowgearError, __version__
 from lowgear.export.c_format import export_c
 from lowgear.export.numpy_format import export_numpy
 from lowgear.export.onnx_format import export_onnx
+from lowgear.export.plain import check_name
 from lowgear.export.source import SEED, ExportRequest, writable
 from lowgear.policy.files import write_whole
+from lowgear.policy.header import check_header
 
 REPORT = "export.json"
 GREEDY = "the paper evaluates this task with a sampled master; the export picks the best value instead"
@@ -24,6 +26,8 @@ def export(request: ExportRequest, format_name: str, out: Path) -> dict[str, Any
     source, header = request.source, request.source.policy.header
     if request.weights != "float32" and format_name != "c":
         raise LowgearError(f"--weights {request.weights} is for --format c; {format_name} keeps float32")
+    check_name(request.name)
+    check_header(header, f"could not export {source.path}")
     writable(out)
     made = FORMATS[format_name](request)
     report = {

@@ -17,6 +17,7 @@ from lowgear.export.c_library import Library, build_library, library_returns
 from lowgear.export.c_source import c_source
 from lowgear.export.check import clearest
 from lowgear.export.layers import exported_networks, quantise
+from lowgear.export.plain import check_name
 from lowgear.export.source import SEED, ExportFiles, ExportRequest, Source
 from lowgear.policy.file import Policy
 
@@ -49,6 +50,7 @@ def export_c(request: ExportRequest) -> ExportFiles:
 
 def c_files(policy: Policy, name: str, weights: str, episodes: Sequence[Episode]) -> dict[str, bytes]:
     """The two files by name."""
+    check_name(name)
     source = c_source(policy, name, weights, clearest(episodes))
     return {f"{name}.h": c_header(policy, name).encode(), f"{name}.c": source.encode()}
 

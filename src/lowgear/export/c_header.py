@@ -1,38 +1,20 @@
 """The header of a controller in C99: NAME.h, what a program calls, and how its symbols are named."""
 
 import itertools
-import re
 from collections.abc import Iterable
 
-from lowgear import LowgearError, __version__
+from lowgear import __version__
 from lowgear.export.c_arrays import number
+from lowgear.export.plain import plain
 from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.file import Policy, PolicyHeader
-
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-
-
-def default_name(task: str) -> str:
-    """The prefix of a task's symbols: `walker-stand` gives walker_stand, `gym:Pendulum-v1` pendulum_v1."""
-    found = re.sub(r"[^a-z0-9]+", "_", task.rpartition(":")[2].lower()).strip("_")
-    return found if found[:1].isalpha() else f"task_{found}".rstrip("_")
-
-
-def check_name(name: str) -> str:
-    """The prefix, if C accepts it."""
-    if not NAME.fullmatch(name):
-        raise LowgearError(
-            f"--name {name!r} cannot begin a C identifier: write letters, digits and _, a letter first, "
-            f"for example {default_name(name)}"
-        )
-    return name
 
 
 def c_header(policy: Policy, name: str) -> str:
     """NAME.h."""
     header, upper = policy.header, name.upper()
     dial = _dial_declarations(header, name) if policy.turns and header.forced_gear is None else ""
-    observations = _ranges((size, _plain(key) or "observation") for key, size in header.layout)
+    observations = _ranges((size, plain(key) or "observation") for key, size in header.layout)
     bounds = itertools.groupby(zip(header.action_low, header.action_high, strict=True))
     actions = _ranges((len(list(same)), f"{low:g} to {high:g}") for (low, high), same in bounds)
     return f"""\
@@ -89,14 +71,9 @@ int {name}_gear(const {name}_state *state);
 
 def about(header: PolicyHeader) -> str:
     """One line about where the controller comes from."""
-    gears = "/".join(str(units) for units in header.gears)
-    what = f"{_plain(header.variant)}, gears {gears}, seed {header.seed}, {header.steps} steps"
-    return f"Controller for {_plain(header.task)}: {what}."
-
-
-def _plain(text: str) -> str:
-    """What a name from a policy file may put into a comment."""
-    return re.sub(r"[^A-Za-z0-9 _.:+-]", "?", text)
+    gears = "/".join(plain(units) for units in header.gears)
+    what = f"{plain(header.variant)}, gears {gears}, seed {plain(header.seed)}, {plain(header.steps)} steps"
+    return f"Controller for {plain(header.task)}: {what}."
 
 
 def _ranges(parts: Iterable[tuple[int, str]]) -> str:

@@ -10,6 +10,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from lowgear.export.check import ExportedStep
+from lowgear.export.plain import check_name
 from lowgear.export.source import ExportFiles, ExportRequest
 from lowgear.policy.arrays import FloatArray
 
@@ -58,7 +59,7 @@ if __name__ == "__main__":
 
 def export_numpy(request: ExportRequest) -> ExportFiles:
     """NAME.safetensors, controller.py and the package it needs, checked."""
-    source, file = request.source, f"{request.name}.safetensors"
+    source, file = request.source, f"{check_name(request.name)}.safetensors"
     with tempfile.TemporaryDirectory(prefix="lowgear-") as folder:
         policy_path, program = Path(folder, file), Path(folder, PROGRAM)
         source.policy.save(policy_path)

@@ -76,10 +76,19 @@ def random_episodes(policy: Policy, count: int, seed: int = SEED, steps: int = R
     return [respond(policy, each) for each in observations]
 
 
-def read(path: Path, agent: int | None = None, best: bool = False, coefficient: float | None = None) -> Source:
-    """The policy at a path, with its dial set where a coefficient is given."""
+def read(
+    path: Path,
+    agent: int | None = None,
+    best: bool = False,
+    coefficient: float | None = None,
+    trust: bool = False,
+) -> Source:
+    """The policy at a path, with its dial set where a coefficient is given.
+
+    It has no environment where its task names a Python module and is not trusted: an export can do without.
+    """
     if path.is_dir():
-        source = _from_run(path, agent or 0, best)
+        source = _from_run(path, agent or 0, best, trust)
     elif path.is_file():
         if agent is not None or best:
             raise LowgearError(f"{path} is one policy: --agent and --best choose from a run directory")
@@ -88,7 +97,7 @@ def read(path: Path, agent: int | None = None, best: bool = False, coefficient: 
         raise LowgearError(f"{path}: no such run directory or policy file; `lowgear train` makes one")
     policy = source.policy if coefficient is None else source.policy.at(coefficient)
     try:
-        return replace(source, policy=policy, make_env=_environment(policy, source.make_env))
+        return replace(source, policy=policy, make_env=_environment(policy, source, trust))
     except LowgearError as error:
         return replace(source, policy=policy, make_env=None, no_env=str(error))
 
@@ -110,9 +119,9 @@ def writable(out: Path) -> Path:
     return out
 
 
-def _from_run(path: Path, agent: int, best: bool) -> Source:
-    run = RunDirectory(path)
-    config = run.read_config()
+def _from_run(path: Path, agent: int, best: bool, trust: bool) -> Source:
+    run = RunDirectory(path, trust)
+    config = run.read_config(environment=False)  # `_environment` asks whether it may be made
     if not 0 <= agent < len(config.agents):
         raise LowgearError(f"--agent {agent}: {path} has agents 0 to {len(config.agents) - 1}")
     policy_path = run.policy(agent, best)
@@ -120,13 +129,14 @@ def _from_run(path: Path, agent: int, best: bool) -> Source:
         raise LowgearError(
             f"{path} has no {policy_path.name} yet: train it further with `lowgear train --resume {path}`"
         )
-    return Source(load(policy_path), policy_path, agent, partial(envs.make_env, config))
+    return Source(run.load_policy(config, agent, best), policy_path, agent, partial(envs.make_env, config))
 
 
-def _environment(policy: Policy, known: MakeEnv | None) -> MakeEnv:
-    """The policy's environment, if it can be made and has the policy's sizes."""
+def _environment(policy: Policy, source: Source, trust: bool) -> MakeEnv:
+    """The policy's environment, if it may and can be made and has the policy's sizes."""
     header = policy.header
-    make_env = known or _by_name(header.task, recipes.find(header.recipe, header.task).end_on_success)
+    tasks.check_trust(header.task, source.path, trust)
+    make_env = source.make_env or _by_name(header.task, recipes.find(header.recipe, header.task).end_on_success)
     with closing(make_env(1)) as env:
         spec = env.spec
     if any(getattr(spec, name) != getattr(header, name) for name in ("obs_dim", "action_low", "action_high")):

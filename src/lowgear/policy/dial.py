@@ -18,6 +18,7 @@ from lowgear import LowgearError
 SLACK = 1e-6  # relative: a coefficient that was written down and read again still counts as the end it was
 KNEE = 1e-2  # of the high end: steps are even below it, and of the logarithm above
 LOW_KNEE = 1e-3  # of the low end, on a dial that begins above 0: all its steps are of the logarithm
+REACH = 1e18  # of either end, in knees: its square is still a float32
 
 
 class Dial(NamedTuple):
@@ -33,9 +34,15 @@ class Dial(NamedTuple):
 
     def holds(self, coefficient: float) -> bool:
         """Whether it is a dial at all, and the coefficient on it."""
-        ends = -math.inf < self.low < self.high < math.inf and self.high > 0
+        ends = -math.inf < self.low < self.high < math.inf and self.high > 0 and self._can_turn
         ends = ends or 0 <= self.low == self.high < math.inf
         return ends and self.low - abs(self.low) * SLACK <= coefficient <= self.high * (1 + SLACK)
+
+    @property
+    def _can_turn(self) -> bool:
+        """Whether its ends are apart, and not so far that a float32 no longer holds both."""
+        farthest = max(abs(self.low), self.high)
+        return self.high - self.low > SLACK * farthest and farthest <= REACH * self.knee
 
     @property
     def knee(self) -> float:

@@ -1,14 +1,16 @@
 """Files that are whole: written in one move, and refused in one line where they are damaged."""
 
 import contextlib
+import json
 import os
 import socket
 from pathlib import Path
 from typing import IO, Any
 
-from safetensors import SafetensorError, safe_open
-
 from lowgear import LowgearError
+from lowgear.policy import fields
+
+MOST_JSON = 1 << 22  # bytes of a file that describes a run or a checkpoint
 
 try:
     import fcntl
@@ -16,15 +18,26 @@ except ImportError:  # Windows has no such locks
     fcntl = None  # type: ignore[assignment]
 
 
-def read_tensors(path: Path, what: str, remedy: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """Metadata and arrays of a safetensors file; one that is missing or damaged is an error that says what to do."""
-    if not path.is_file():
-        raise LowgearError(f"{path}: no such {what}")
+def read_json(path: Path, what: str, remedy: str, most_bytes: int = MOST_JSON) -> dict[str, Any]:
+    """The object in a JSON file, whose values are still to be checked; anything else is an error with the remedy."""
     try:
-        with safe_open(path, framework="numpy") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise LowgearError(f"{path} is not a whole safetensors file ({error}); {remedy}") from None
+        return fields.entries("it", json.loads(read_text(path, what, remedy, most_bytes)))
+    except (RecursionError, ValueError) as error:
+        raise LowgearError(f"{path} is damaged, it is no {what} ({fields.reason(error)}): {remedy}") from None
+
+
+def read_text(path: Path, what: str, remedy: str, most_bytes: int = MOST_JSON) -> str:
+    """The text of a file that is not too large."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(most_bytes + 1)
+        if len(data) > most_bytes:
+            raise LowgearError(f"{path} has more than the {most_bytes:,} bytes that a {what} may have: {remedy}")
+        return data.decode("utf-8")
+    except OSError as error:
+        raise LowgearError(f"{path} cannot be read ({error.strerror}): {remedy}") from None
+    except UnicodeDecodeError as error:
+        raise LowgearError(f"{path} is damaged, it is no {what} ({fields.reason(error)}): {remedy}") from None
 
 
 def hold(path: Path) -> IO[str]:
@@ -58,7 +71,8 @@ def write_whole(path: Path, data: bytes) -> None:
     """Replace a file's content in one move, so that a reader or a crash never sees half of it."""
     partial = path.with_name(path.name + ".partial")
     try:
-        with partial.open("wb") as file:
+        partial.unlink(missing_ok=True)  # what another process left, or a link to somewhere else
+        with partial.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -40,13 +40,14 @@ class ReportOptions:
     episodes: int  # dots of each controller in return against cost; 0: none
     video: bool
     setting: float | None  # of the dial: the episode shown first
+    trust: bool = False  # the runs' tasks may import Python modules
 
 
 def assemble(
     paths: Sequence[Path], out: Path | None, options: ReportOptions, progress: Progress
 ) -> tuple[list[Path], list[str]]:
     """Write the whole report of the runs at `paths`; returns the page with what lies beside it, and what is missing."""
-    runs = [read_run(path) for path in paths]
+    runs = [read_run(path, options.trust) for path in paths]
     folder = out or (paths[0] / "report" if len(runs) == 1 else Path("report"))
     _make(folder)
     sections, written = [], []

@@ -12,6 +12,7 @@ from lowgear.report.text import count
 
 SAMPLES = 500
 POINTS_AT_MOST = 60
+CURVES_AT_MOST = 64
 MARKED = 12  # points of a curve that are few enough to be marked
 LINES = ("solid", "dashed", "dotted", "dashdot")  # of a variant's coefficients, in turn
 
@@ -30,7 +31,8 @@ def describe(run: RunData) -> Figure | None:
         lines = [line for line in run.metrics if line["kind"] == "train"]
     key = rate if any(line.get(rate) is not None for line in lines) else total
     groups = _group(lines, key)
-    series = [_curve(groups, *group) for group in sorted(groups, key=lambda group: (variant_rank(group[0]), group))]
+    order = sorted(groups, key=lambda group: (variant_rank(group[0]), group))[:CURVES_AT_MOST]
+    series = [_curve(groups, *group) for group in order]
     drawn = tuple(one for one in series if len(one.x) > 1)
     if not drawn:
         return None

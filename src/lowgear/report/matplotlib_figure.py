@@ -37,6 +37,7 @@ STYLE: dict[str, Any] = {
     "grid.linewidth": 0.6,
     "figure.constrained_layout.h_pad": 0.03,
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a name with two $ in it is a name
     "svg.hashsalt": "lowgear",
 }
 

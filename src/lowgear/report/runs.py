@@ -5,20 +5,43 @@ Comes in: a path. Goes out: a `RunData`, whose notices are sentences for the per
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lowgear import LowgearError
-from lowgear.config.run import RunConfig
+from lowgear.config.run import MAX_SEED, MOST_AGENTS, MOST_STEPS, RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import Task, find
-from lowgear.policy.file import Policy, load
+from lowgear.policy import fields
+from lowgear.policy.fields import MOST_ITEMS, BadField, entry
+from lowgear.policy.file import Policy
+from lowgear.policy.files import read_json
 from lowgear.report.settings import Evaluation, Setting, aggregate
 
 MetricsLine = dict[str, Any]
-METRICS_FIELDS = {"kind": str, "steps": int, "agent": int, "variant": str}
-NUMBERS = ("agent", "seed", "cost_coefficient", "return_mean", "large_share", "flops_per_step", "flops_reduction")
+METRICS_NUMBERS = (
+    "return_mean",
+    "success_rate",
+    "return",
+    "success",
+    "cost_coefficient",
+    "relative_coefficient",
+)
+NUMBERS = (
+    "cost_coefficient",
+    "return_mean",
+    "return_ci95",
+    "large_share",
+    "flops_per_step",
+    "flops_reduction",
+    "flops_reduction_ci95",
+)
+LEAST, LARGEST = 1e-18, 1e15  # of what is drawn
+LONGEST_LINE = 1 << 16  # bytes of a line of metrics.jsonl
+MOST_LINES = 1_000_000
+MOST_EVALUATION = 1 << 24  # bytes of evaluation.json
 
 
 @dataclass(frozen=True)
@@ -27,7 +50,7 @@ class RunData:
 
     path: Path
     config: RunConfig
-    raw: dict[str, Any]  # config.json as it is written
+    raw: dict[str, Any]  # the configuration and its provenance, as JSON has them
     metrics: tuple[MetricsLine, ...]
     evaluation: Evaluation  # without settings where there is none
     policies: dict[int, Policy]  # the last of each agent
@@ -50,18 +73,18 @@ class RunData:
         return self.evaluation.settings
 
 
-def read_run(path: Path) -> RunData:
-    """Everything in `path`; what is no run at all is an error."""
+def read_run(path: Path, trust: bool = False) -> RunData:
+    """Everything in `path`; what is no run at all is an error, and so is a task that imports a module, untrusted."""
     if not path.is_dir():
         raise LowgearError(f"{path}: no such directory; `lowgear report` wants run directories, for example runs/NAME")
-    directory = RunDirectory(path)
+    directory = RunDirectory(path, trust)
     config = directory.read_config()
     notices: list[str] = []
     theirs = find(config.task).gears
     if theirs is not None and theirs != config.gears:
         ours, published = (", ".join(map(str, gears)) for gears in (config.gears, theirs))
         notices.append(f"The gears are {ours}, not the paper's {published}: its figures are left out.")
-    metrics = _metrics(directory.metrics, notices)
+    metrics = _metrics(directory.metrics, config, notices)
     evaluation = aggregate(_evaluation(directory, config, notices))
     policies = _policies(directory, config, notices)
     if evaluation.left_out:
@@ -69,28 +92,43 @@ def read_run(path: Path) -> RunData:
             f"{len(evaluation.left_out)} of {evaluation.scores} scores are not finite numbers; they are left out of "
             "every mean and picture."
         )
-    raw = json.loads(directory.config.read_text(encoding="utf-8"))
+    written = read_json(directory.config, "configuration", "start a new run")
+    raw = config.to_json() | {"provenance": _provenance(written.get("provenance"))}
     return RunData(path, config, raw, tuple(metrics), evaluation, policies, tuple(notices))
 
 
-def _metrics(path: Path, notices: list[str]) -> list[MetricsLine]:
+def _metrics(path: Path, config: RunConfig, notices: list[str]) -> list[MetricsLine]:
     """The lines that can be read: a run that is being written, or was killed, ends in half a line."""
     if not path.is_file():
         notices.append("No metrics.jsonl, so there are no learning curves.")
         return []
-    found, damaged = [], 0
-    for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            line = json.loads(text)
-            if not all(isinstance(line[key], kind) for key, kind in METRICS_FIELDS.items()):
-                raise ValueError(text)
-            found.append(line)
-        except (KeyError, TypeError, ValueError):
-            damaged += bool(text.strip())
+    found: list[MetricsLine] = []
+    damaged = 0
+    with path.open("rb") as file:
+        while (data := file.readline(LONGEST_LINE)) and len(found) + damaged < MOST_LINES:
+            try:
+                found.append(_metrics_line(json.loads(data.decode("utf-8")), config))
+            except (RecursionError, ValueError):
+                damaged += bool(data.strip())
     if damaged:
         lines = "1 line" if damaged == 1 else f"{damaged} lines"
         notices.append(f"{lines} of metrics.jsonl cannot be read and {'is' if damaged == 1 else 'are'} left out.")
+    if data:
+        notices.append(f"metrics.jsonl has more than {MOST_LINES:,} lines; the rest is left out.")
     return found
+
+
+def _metrics_line(raw: Any, config: RunConfig) -> MetricsLine:
+    """What the report uses of a line; a line of no agent of the run is none."""
+    line = fields.entries("a line", raw)
+    agent = fields.whole("agent", entry(line, "agent"), 0, len(config.agents) - 1)
+    return {
+        "kind": fields.text("kind", entry(line, "kind")),
+        "steps": fields.whole("steps", entry(line, "steps"), 0, MOST_STEPS),
+        "agent": agent,
+        "variant": fields.one_of("variant", entry(line, "variant"), (config.agents[agent].variant,)),
+        **{name: _number(name, line[name]) for name in METRICS_NUMBERS if line.get(name) is not None},
+    }
 
 
 def _evaluation(directory: RunDirectory, config: RunConfig, notices: list[str]) -> dict[str, Any]:
@@ -101,36 +139,80 @@ def _evaluation(directory: RunDirectory, config: RunConfig, notices: list[str]) 
         notices.append(f"Not evaluated: there is no evaluation.json, so no table and no frontier; {remedy}.")
         return nothing
     try:
-        found: dict[str, Any] = json.loads(directory.evaluation.read_text(encoding="utf-8"))
-        rows = [row for row in found["agents"] if _whole(row)]
-        if len(rows) < len(found["agents"]):
-            notices.append(f"{len(found['agents']) - len(rows)} rows of evaluation.json are damaged; {remedy} anew.")
-        facts = {"task": str(found["task"]), "recipe": str(found["recipe"]), "steps": int(found["steps"])}
-        return facts | {"episodes": max(1, int(found["episodes"])), "agents": rows}
-    except (KeyError, TypeError, ValueError) as error:
-        notices.append(f"evaluation.json is damaged ({error!r}), so no table and no frontier; {remedy} anew.")
+        found = read_json(directory.evaluation, "evaluation", f"{remedy} anew", MOST_EVALUATION)
+        agents = fields.items("agents", entry(found, "agents"), 0)
+        facts = {
+            "task": fields.text("task", entry(found, "task")),
+            "recipe": fields.text("recipe", entry(found, "recipe")),
+            "steps": fields.whole("steps", entry(found, "steps"), 0, MOST_STEPS),
+            "episodes": fields.whole("episodes", entry(found, "episodes"), 1, MOST_STEPS),
+        }
+    except (BadField, LowgearError) as error:
+        notices.append(f"evaluation.json is damaged ({error}), so no table and no frontier; {remedy} anew.")
         return nothing
+    rows = []
+    for row in agents:
+        with suppress(BadField):
+            rows.append(_row(row))
+    if len(rows) < len(agents):
+        notices.append(f"{len(agents) - len(rows)} rows of evaluation.json are damaged; {remedy} anew.")
+    return facts | {"agents": rows}
 
 
-def _whole(row: Any) -> bool:
-    """Whether a row has every number; one that is not finite counts, and is left out later."""
-    if not isinstance(row, dict) or not isinstance(row.get("variant"), str):
-        return False
-    rate = row.setdefault("success_rate", None)
-    row.setdefault("return_ci95", math.nan)
-    row.setdefault("period_mean", None)
-    for key in NUMBERS:
-        if row.get(key) is None and key not in ("agent", "seed"):
-            row[key] = math.nan
-    numbers = [row.get(key) for key in NUMBERS] + ([] if rate is None else [rate])
-    return all(isinstance(number, int | float) for number in numbers)
+def _row(raw: Any) -> dict[str, Any]:
+    """A row with every number that the report uses; one that is not finite is NaN, and is left out later."""
+    row = fields.entries("a row", raw)
+    optional = {
+        name: None if row.get(name) is None else _number(name, row[name])
+        for name in ("success_rate", "period_mean", "relative_coefficient")
+    }
+    found: dict[str, Any] = {
+        "agent": fields.whole("agent", entry(row, "agent"), 0, MOST_AGENTS),
+        "seed": fields.whole("seed", entry(row, "seed"), 0, MAX_SEED),
+        "variant": fields.word("variant", entry(row, "variant")),
+        **{name: math.nan if row.get(name) is None else _number(name, row[name]) for name in NUMBERS},
+        **optional,
+    }
+    if not math.isfinite(found["cost_coefficient"]):
+        raise BadField("cost_coefficient is not a number")
+    for name in ("large_share", "success_rate"):
+        share = found[name]
+        if share is not None and not math.isnan(share):
+            fields.number(name, share, 0, 1)
+    if found["flops_reduction"] > 1:
+        raise BadField("flops_reduction is above 1")
+    for name in ("flops_per_step", "return_ci95", "flops_reduction_ci95"):
+        if found[name] < 0:
+            raise BadField(f"{name} is below 0")
+    return found
+
+
+def _number(name: str, value: Any) -> float:
+    """A number that can be drawn beside others: not beyond all measure, and 0 where it is next to nothing."""
+    if type(value) is float and not math.isfinite(value):
+        return math.nan
+    found = fields.number(name, value, -LARGEST, LARGEST)
+    return found if abs(found) >= LEAST else 0.0
+
+
+def _provenance(raw: Any) -> dict[str, Any] | None:
+    """Versions, machine and commit: texts, and objects of texts; the rest is left out."""
+    if not isinstance(raw, dict):
+        return None
+    found: dict[str, Any] = {}
+    for name, value in list(raw.items())[:MOST_ITEMS]:
+        if isinstance(value, dict):
+            found[name] = {key: text for key, text in list(value.items())[:MOST_ITEMS] if isinstance(text, str)}
+        elif value is None or isinstance(value, str):
+            found[name] = value
+    return found
 
 
 def _policies(directory: RunDirectory, config: RunConfig, notices: list[str]) -> dict[int, Policy]:
     found, problems = {}, []
     for agent in range(len(config.agents)):
         try:
-            found[agent] = load(directory.policy(agent))
+            found[agent] = directory.load_policy(config, agent)
         except LowgearError as error:
             problems.append(str(error))
     if not found:

@@ -10,7 +10,7 @@ from lowgear.report.paper import mean, published_figures
 from lowgear.report.runs import RunData
 from lowgear.report.settings import Setting, named
 from lowgear.report.style import pays, variant_style
-from lowgear.report.text import MINUS, MISSING, csv_text, number, percent, score, score_pair, steps
+from lowgear.report.text import MINUS, MISSING, csv_text, markdown_text, number, percent, score, score_pair, steps
 
 Json = dict[str, Any]
 COMPARED = ("task", "small-only", "large-only", "asymmetric", "large gear", "FLOPs saved")
@@ -55,13 +55,13 @@ def markdown(run: RunData) -> str:
     heads = ["", "λ", *columns]
     lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
     for row in summary_rows(run):
-        name = row.setting.variant + (f" ({row.note})" if row.note else "")
+        name = markdown_text(row.setting.variant) + (f" ({row.note})" if row.note else "")
         at = MISSING if row.setting.variant.endswith("-only") else row.setting.price.removeprefix("λ ")
         numbers = [text for pair in row.cells("return") for text in pair]
         cells = [name, at, *numbers, str(row.setting.score.seeds)]
         lines.append(f"| {' | '.join(cells)} |".replace(MINUS, "-"))
     return (
-        f"### {run.task.name}, {run.config.recipe.name} recipe, {run.evaluation.steps:,} steps\n\n"
+        f"### {markdown_text(f'{run.task.name}, {run.config.recipe.name}')} recipe, {run.evaluation.steps:,} steps\n\n"
         + "\n".join(lines)
         + "\n"
     )

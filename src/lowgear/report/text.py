@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 MISSING = "–"
 MINUS = "−"
+MARKUP = "\\`*_{}[]<>#|&!~$"  # letters that mean something to Markdown
 
 
 def number(value: float, digits: int | None = None) -> str:
@@ -58,8 +59,25 @@ def count(items: int, name: str) -> str:
 def csv_text(columns: str, lines: Iterable[Iterable[object]]) -> str:
     """A table as CSV, under names with commas between them; None is empty."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([columns.split(","), *lines])
+    cells = ([_inert(cell) for cell in line] for line in lines)
+    csv.writer(buffer, lineterminator="\n").writerows([columns.split(","), *cells])
     return buffer.getvalue()
+
+
+def markdown_text(text: str) -> str:
+    """A name within Markdown: none of its letters is markup, and none ends a cell of a table."""
+    return "".join(f"\\{letter}" if letter in MARKUP else letter for letter in text)
+
+
+def _inert(cell: object) -> object:
+    """A cell that no spreadsheet takes for a formula."""
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def _digits(value: float) -> int:

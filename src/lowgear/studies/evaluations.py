@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,15 @@ from typing import Any
 from lowgear import LowgearError
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
+from lowgear.policy import fields
+from lowgear.policy.fields import BadField, entry
 from lowgear.policy.file import Policy
-from lowgear.policy.files import write_whole
+from lowgear.policy.files import read_json, write_whole
 
 EVALUATION_SEED = 0
+MOST_BYTES = 1 << 26  # of scores.json
+NUMBERS = ("return_mean", "return_std", "large_share", "flops_per_step", "flops_reduction")
+LARGEST = 1e300
 Progress = Callable[[str, int, int], None]  # what, how much of it is done, of how much
 Summary = dict[str, Any]  # as evaluate.summarise gives it
 
@@ -50,7 +56,21 @@ def evaluate_once(
 def _read(path: Path) -> dict[str, Summary]:
     if not path.exists():
         return {}
+    remedy = "delete it, and it is evaluated anew"
+    raw = read_json(path, "file of scores", remedy, MOST_BYTES)
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, TypeError, ValueError) as error:
-        raise LowgearError(f"{path} is damaged ({error!r}): delete it, and it is evaluated anew") from None
+        for name, summary in raw.items():
+            _check(fields.entries(fields.shown(name), summary))
+    except BadField as error:
+        raise LowgearError(f"{path} is damaged ({error}): {remedy}") from None
+    return raw
+
+
+def _check(summary: Summary) -> None:
+    """Refuse a summary without the numbers that tables are made of."""
+    for name in NUMBERS:
+        value = entry(summary, name)
+        if type(value) is not float or math.isfinite(value):  # a score that is not finite is what was found
+            fields.number(name, value, -LARGEST, LARGEST)
+    if entry(summary, "success_rate") is not None:
+        fields.number("success_rate", summary["success_rate"], 0, 1)

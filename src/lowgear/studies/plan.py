@@ -11,16 +11,21 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from lowgear import LowgearError
 from lowgear.bench import gemm
 from lowgear.bench.floor import update_flops
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import find
 from lowgear.envs import make_env
+from lowgear.policy import fields
+from lowgear.policy.files import read_text
 from lowgear.studies.run_store import RunStore, StoredRun
 from lowgear.studies.setup import Group
 
 SHARE = 0.5  # of the rate of products: training reaches 0.35 (paper, 8/64) to 0.66 (modern) of it on two cores
 COMPILING_S = 20.0
+MOST_METRICS = 1 << 28  # bytes
+LEAST_RATE, LARGEST_RATE = 1e-3, 1e12  # steps a second
 _product_rate = cache(gemm.rate_alone)
 
 
@@ -72,9 +77,14 @@ def _program(config: RunConfig) -> RunConfig:
 def _logged_rate(run: StoredRun) -> float | None:
     """Agent-steps per second of a run."""
     try:
-        lines = [json.loads(line) for line in run.directory.metrics.read_text(encoding="utf-8").splitlines()]
-        rates = [line["steps_per_second"] for line in lines if line["kind"] == "train" and line["agent"] == 0]
-    except (OSError, ValueError, KeyError, TypeError):
+        text = read_text(run.directory.metrics, "file of metrics", "", MOST_METRICS)
+        lines = [json.loads(line) for line in text.splitlines()]
+        rates = [
+            fields.number("steps_per_second", line["steps_per_second"], LEAST_RATE, LARGEST_RATE)
+            for line in lines
+            if line["kind"] == "train" and line["agent"] == 0
+        ]
+    except (LowgearError, RecursionError, ValueError, KeyError, TypeError):
         return None
     return median(rates) * len(run.config.agents) if rates else None
 

@@ -20,7 +20,7 @@ from lowgear.config.run import AgentConfig, RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import file_name, find
 from lowgear.envs import make_env
-from lowgear.policy.file import Policy, load
+from lowgear.policy.file import Policy
 from lowgear.studies.evaluations import Progress, evaluate_once
 from lowgear.studies.rows import SeedResult, TableRow
 from lowgear.studies.setup import Group
@@ -72,7 +72,7 @@ class Member(NamedTuple):
 
     def load(self) -> Policy:
         """Its controller."""
-        policy = load(self.run.directory.policy(self.number))
+        policy = self.run.directory.load_policy(self.run.config, self.number)
         return policy if self.setting is None else policy.at(self.setting * (policy.header.cost_unit or 1.0))
 
 
@@ -91,7 +91,7 @@ class RunStore:
         """Every run of the store, finished ones first."""
         runs = []
         for path in sorted(self.path.glob("runs/*/config.json")):
-            directory = RunDirectory(path.parent)
+            directory = RunDirectory(path.parent, trust=True)  # only runs of tasks that were asked for are used
             config = directory.read_config()
             runs.append(StoredRun(directory, config, directory.finished(config)))
         return sorted(runs, key=lambda run: not run.finished)
@@ -110,7 +110,10 @@ class RunStore:
                 elif agent not in wanted.setdefault(program, []):
                     wanted[program].append(agent)
         new = [replace(program, agents=tuple(agents)) for program, agents in wanted.items() if agents]
-        return [*used.values(), *(StoredRun(RunDirectory(self._path(config)), config, False) for config in new)]
+        return [
+            *used.values(),
+            *(StoredRun(RunDirectory(self._path(config), trust=True), config, False) for config in new),
+        ]
 
     def rows(self, groups: Sequence[Group], episodes: int) -> list[TableRow]:
         """What the groups' agents score; only what is missing is trained and evaluated."""

@@ -7,26 +7,33 @@ killed at any moment is found as its last checkpoint left it.
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import IO, Any
 
 import jax
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as pack_tensors
 
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
+from lowgear.policy import fields
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.files import write_whole
+from lowgear.policy.fields import MAX_COUNT, BadField, entry
+from lowgear.policy.files import read_json, write_whole
+from lowgear.policy.tensors import MOST_HEADER, open_tensors
 
 FORMAT = 1
+REMEDY = "start a new run"
+OURS = ("rows-*.bin", "state-*.safetensors", "*.partial")  # files of a checkpoint's directory that may be deleted
+MOST_SEGMENTS = 2**16
+LARGEST = 1e300  # of a score
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,10 @@ class Checkpoints:
         """Write down a chunk (P, K, width)."""
         try:
             if self._file is None:
-                self._file = self._directory.rows(self._number).open("ab" if self._steps else "wb")
+                path = self._directory.rows(self._number)
+                if not self._steps:
+                    path.unlink(missing_ok=True)
+                self._file = path.open("ab" if self._steps else "xb")
             self._file.write(chunk.tobytes())
         except OSError as error:
             raise _full(self._directory, error) from None
@@ -133,55 +143,74 @@ class Checkpoints:
             named |= {self._directory.rows(number) for number, _ in latest.segments}
             named |= {self._directory.state(latest.number, latest.open_steps), self._directory.latest}
             named.add(self._directory.rows(latest.number))  # may be opened while this runs
-        for path in self._directory.checkpoint.iterdir():
-            if path not in named:
-                path.unlink()
+        for pattern in OURS:
+            for path in self._directory.checkpoint.glob(pattern):
+                if path not in named:
+                    path.unlink()
 
 
 def read_latest(directory: RunDirectory) -> Checkpoint | None:
-    """The last checkpoint's, or None before the first."""
+    """The last checkpoint's, or None before the first; anything in it that cannot be right is an error."""
     if not directory.latest.is_file():
         return None
+    raw = read_json(directory.latest, "checkpoint", REMEDY)
     try:
-        raw = json.loads(directory.latest.read_text(encoding="utf-8"))
-        if raw["format"] != FORMAT:
-            raise LowgearError(f"{directory.latest} has format {raw['format']}; this version reads {FORMAT}")
-        return Checkpoint(**raw)
-    except (KeyError, TypeError, ValueError) as error:
-        raise LowgearError(f"{directory.latest} is damaged ({error!r}): start a new run") from None
+        if entry(raw, "format") != FORMAT:
+            shown = fields.shown(raw["format"])
+            raise LowgearError(f"{directory.latest} has format {shown}; this version reads {FORMAT}: {REMEDY}")
+        latest = Checkpoint(
+            number=fields.whole("number", entry(raw, "number"), 0, MAX_COUNT),
+            steps=fields.whole("steps", entry(raw, "steps"), 1, MAX_COUNT),
+            updates=fields.whole("updates", entry(raw, "updates"), 0, MAX_COUNT),
+            metrics_bytes=fields.whole("metrics_bytes", entry(raw, "metrics_bytes"), 0, _size(directory.metrics)),
+            best=[_score(score) for score in fields.items("best", entry(raw, "best"))],
+            segments=[_segment(pair) for pair in fields.items("segments", entry(raw, "segments"), 1, MOST_SEGMENTS)],
+            open_steps=fields.whole("open_steps", raw.get("open_steps", 0), 0, MAX_COUNT),  # which earlier files lack
+        )
+        numbers, last = [number for number, _ in latest.segments], latest.segments[-1]
+        if numbers != sorted(set(numbers)):
+            raise BadField("segments are not in the order of their numbers")
+        if last != [latest.number, latest.open_steps] if latest.open_steps else last[0] >= latest.number:
+            raise BadField("the last segment is not the one before the checkpoint")
+        if sum(steps for _, steps in latest.segments) > latest.steps:
+            raise BadField(f"segments hold more than the {latest.steps} steps that were taken")
+        if latest.updates > latest.steps:
+            raise BadField(f"updates are {latest.updates}, more than the {latest.steps} steps")
+        return latest
+    except BadField as error:
+        raise LowgearError(f"{directory.latest} is damaged ({error}): {REMEDY}") from None
 
 
 def read_state(directory: RunDirectory, latest: Checkpoint, like: Any) -> Any:
-    """The learners of a checkpoint, in the shape of `like`; a mismatch is an error."""
-    path = directory.state(latest.number, latest.open_steps)
-    try:
-        tensors = parse_tensors(path.read_bytes())
-    except (OSError, SafetensorError, ValueError) as error:
-        raise LowgearError(f"{path} is damaged ({error}): start a new run") from None
-    expected = _flatten(like)
-    for name in sorted(expected.keys() | tensors.keys()):
-        have, want = tensors.get(name), expected.get(name)
-        if have is None or want is None or have.shape != want.shape or have.dtype != want.dtype:
-            raise LowgearError(
-                f"{path} does not fit this run ({name}), it is of another task or version of Lowgear: start a new run; "
-                "this one's policies can still be evaluated and exported"
-            )
-    leaves, tree = jax.tree.flatten(like)
-    return jax.tree.unflatten(tree, [tensors[name] for name in _names(like)]) if leaves else like
+    """The learners of a checkpoint, in the shape of `like`; a mismatch is an error, before any number is read."""
+    path, expected = directory.state(latest.number, latest.open_steps), _flatten(like)
+    most = MOST_HEADER + 8 + sum(value.nbytes for value in expected.values())
+    with open_tensors(path, "state of a checkpoint", REMEDY, most) as file:
+        for name in sorted(expected.keys() | file.declared.keys()):
+            have, want = file.declared.get(name), expected.get(name)
+            if have is None or want is None or have.shape != want.shape or have.kind != want.dtype:
+                raise LowgearError(
+                    f"{path} does not fit this run ({fields.shown(name)}), it is of another task or version of "
+                    "Lowgear: start a new run; this one's policies can still be evaluated and exported"
+                )
+        leaves = [file.read(name, expected[name].dtype, expected[name].shape) for name in _names(like)]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves) if leaves else like
 
 
 def read_rows(
     directory: RunDirectory, latest: Checkpoint, population: int, chunk: int, width: int
 ) -> Iterator[FloatArray]:
     """Every chunk (P, K, width) that a checkpoint still needs, oldest first."""
+    if len(latest.best) != population:
+        raise LowgearError(f"{directory.latest} is of {len(latest.best)} agents, not of {population}: {REMEDY}")
     count = population * chunk * width
     for number, steps in latest.segments:
-        path, wanted = directory.rows(number), steps * population * width * 4
-        size = path.stat().st_size if path.is_file() else 0
-        if number == latest.number and size > wanted:  # a run that went on from here was killed
+        path = directory.rows(number)
+        size, wanted = _size(path), steps * population * width * 4
+        if latest.open_steps and number == latest.number and size > wanted:  # a run that went on from here was killed
             os.truncate(path, wanted)
-        elif size != wanted:
-            raise LowgearError(f"{path} has {size} bytes instead of {wanted}: start a new run")
+        elif size != wanted or steps % chunk:
+            raise LowgearError(f"{path} has {size} bytes instead of {wanted}, in whole chunks: {REMEDY}")
         with path.open("rb") as file:
             for _ in range(steps // chunk):
                 yield np.fromfile(file, np.float32, count).reshape(population, chunk, width)
@@ -192,6 +221,23 @@ def rewrite_last(directory: RunDirectory, latest: Checkpoint, chunk: FloatArray)
     with directory.rows(latest.segments[-1][0]).open("r+b") as file:
         file.seek(-chunk.nbytes, os.SEEK_END)
         file.write(chunk.tobytes())
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _score(value: Any) -> float:
+    """The best score of an agent: any number, or minus infinity before its first evaluation."""
+    return -math.inf if value == -math.inf else fields.number("a score in best", value, -LARGEST, LARGEST)
+
+
+def _segment(raw: Any) -> list[int]:
+    number, steps = fields.items("a segment", raw, 2, 2)
+    return [
+        fields.whole("a segment's number", number, 0, MAX_COUNT),
+        fields.whole("a segment's steps", steps, 1, MAX_COUNT),
+    ]
 
 
 def _flatten(state: Any) -> dict[str, npt.NDArray[Any]]:
