@@ -28,7 +28,7 @@ SHARES = (
 MAX_SEED = fields.MAX_SEED
 MOST_STEPS = 10**12  # of a run
 MOST_AGENTS = 4096
-LARGEST_RATE = 1e6  # of learning, and of a first temperature
+LARGEST_RATE = 1e30  # of learning, and of a first temperature
 MOST = {  # of settings that decide how much memory a run takes
     "batch": 2**20,
     "replay": 10**9,
