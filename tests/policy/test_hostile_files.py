@@ -183,7 +183,8 @@ def test_a_header_of_a_length_that_cannot_be(path: Path, length: int) -> None:
 def limited(path: Path) -> str:
     """What a process of 1.2 GB that loads the file says."""
     program = (
-        "import resource, sys\nresource.setrlimit(resource.RLIMIT_AS, (1_200_000_000,) * 2)\nfrom lowgear import LowgearError\nfrom lowgear.policy.file import load\n"
+        "import resource, sys\nresource.setrlimit(resource.RLIMIT_AS, (1_200_000_000,) * 2)\n"
+        "from lowgear import LowgearError\nfrom lowgear.policy.file import load\n"
         "try:\n    load(sys.argv[1])\nexcept LowgearError as error:\n    print(error)\n"
     )
     done = subprocess.run(
