@@ -77,11 +77,12 @@ def test_a_relative_setting_is_each_agents_own_in_rewards(tmp_path) -> None:
     (run,) = RunStore(tmp_path).plan([group])
     run.directory.path.mkdir(parents=True)
     run.directory.policy(0).parent.mkdir()
-    header = replace(HEADER, dial=Dial(-0.5, 5.0), cost_coefficient=0.05, cost_unit=0.5)
+    of_run = replace(HEADER, task="reacher-easy", seed=0, gears=run.config.gears, master_units=16)
+    header = replace(of_run, dial=Dial(-0.5, 5.0), cost_coefficient=0.05, cost_unit=0.5)
     policy_of(header).save(run.directory.policy(0))
     found = Member(run, 0, 0.3).load().header
     assert (found.cost_coefficient, found.relative_coefficient) == (pytest.approx(0.15), 0.3)
-    policy_of(HEADER).save(run.directory.policy(0))
+    policy_of(of_run).save(run.directory.policy(0))
     assert Member(run, 0, 0.02).load().header.cost_coefficient == 0.02
 
 
