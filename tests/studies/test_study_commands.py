@@ -85,8 +85,8 @@ def test_more_episodes_are_played_without_training(studies, performance, monkeyp
 @pytest.mark.parametrize(
     ("name", "labels", "new"),
     [
-        ("cost-term", ["asymmetric", "no-cost"], 1),
-        ("shared-buffer", ["asymmetric", "separate-buffers"], 1),
+        pytest.param("cost-term", ["asymmetric", "no-cost"], 1, marks=pytest.mark.slow),
+        pytest.param("shared-buffer", ["asymmetric", "separate-buffers"], 1, marks=pytest.mark.slow),
         ("two-large", ["large-only", "asymmetric", "two-large"], 1),
     ],
 )
@@ -147,6 +147,7 @@ def test_sizes_prints_its_reasoning(studies, monkeypatch) -> None:
     assert "| saved |" not in page
 
 
+@pytest.mark.slow
 def test_distillation_teaches_students_of_the_width_that_asymmetric_agents_pay_for(studies, performance) -> None:  # noqa: ARG001
     study(studies, "distillation", "reacher-easy")
     found = rows(studies, "distillation")

@@ -25,6 +25,7 @@ SETTINGS = resolve(
     overrides=SMALL | {"master_units": 4, "actor_every": 1},
 )
 CONFIG = replace(SETTINGS, log_every=32)
+RANDOM = replace(CONFIG, recipe=replace(CONFIG.recipe, random_steps=CONFIG.steps))  # nothing is learned, or compiled
 
 
 class Watched:
@@ -43,10 +44,10 @@ class Watched:
         return self.env.step(actions)
 
 
-def train(path, make_env=lambda count: envs.make(TASK, count), queues=False, groups=None, listeners=()):
+def train(path, make_env=lambda count: envs.make(TASK, count), queues=False, groups=None, listeners=(), config=CONFIG):
     directory = RunDirectory(path)
-    directory.create(CONFIG, {})
-    training = Training(CONFIG, envs.make(TASK, CONFIG.environments), make_env, directory, groups=groups)
+    directory.create(config, {})
+    training = Training(config, envs.make(TASK, config.environments), make_env, directory, groups=groups)
     training.learner.queues = queues
     try:
         training.run(list(listeners))
@@ -119,7 +120,7 @@ def test_a_run_that_breaks_off_gives_its_evaluation_up_but_not_its_lines(tmp_pat
         return made
 
     with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "run", make, listeners=[StopAt(192)])
+        train(tmp_path / "run", make, listeners=[StopAt(192)], config=RANDOM)
     assert closed.is_set()  # no environment is left behind
     assert time.monotonic() - began < 60
     lines = without_speed(RunDirectory(tmp_path / "run"))
@@ -129,4 +130,4 @@ def test_a_run_that_breaks_off_gives_its_evaluation_up_but_not_its_lines(tmp_pat
 
 def test_what_goes_wrong_in_an_evaluation_is_told(tmp_path):
     with pytest.raises(LowgearError, match="the arm fell off"):
-        train(tmp_path / "run", lambda count: Watched(count, error=LowgearError("the arm fell off")))
+        train(tmp_path / "run", lambda count: Watched(count, error=LowgearError("the arm fell off")), config=RANDOM)

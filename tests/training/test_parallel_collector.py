@@ -77,25 +77,20 @@ def test_groups_change_nothing_but_the_time(one):
     assert sum(len(episodes) for _, episodes in found) == 2 * AGENTS
 
 
-def test_groups_have_processes_that_end_with_them():
-    collector = make(3)
+def test_groups_have_processes_and_one_that_is_killed_is_told_of():
+    collector = make(2)
     processes = [group._process for group in collector._groups]
     collector.collect()
-    assert len({process.pid for process in processes} - {os.getpid()}) == 3
-    assert [process.poll() for process in processes] == [None] * 3
-    collector.close()
-    assert [process.poll() for process in processes] == [0] * 3
-
-
-def test_a_process_that_is_killed_is_told_of():
-    collector = make(2)
-    collector.collect()
-    collector._groups[1]._process.kill()
+    assert len({process.pid for process in processes} - {os.getpid()}) == 2
+    assert [process.poll() for process in processes] == [None] * 2
+    processes[1].kill()
     with pytest.raises(LowgearError, match=r"ended with exit code -9.*train fewer agents"):
         collector.collect()
     collector.close()
+    assert [process.poll() for process in processes] == [0, -9]
 
 
+@pytest.mark.slow
 def test_processes_end_when_their_parent_is_killed():
     with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
         children = [int(word) for word in parent.stdout.readline().split()]

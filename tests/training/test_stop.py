@@ -142,7 +142,8 @@ class Whim(gymnasium.Env):
 
 
 def test_environments_that_do_not_repeat_themselves_begin_anew(tmp_path):
-    config = replace(CONFIG, agents=CONFIG.agents[:1], evaluate_every=0)
+    recipe = replace(CONFIG.recipe, random_steps=CONFIG.steps)  # nothing is learned, or compiled
+    config = replace(CONFIG, agents=CONFIG.agents[:1], evaluate_every=0, recipe=recipe)
     directory = RunDirectory(tmp_path / "run")
     directory.create(config, {})
     seen = []
@@ -272,6 +273,7 @@ def test_an_agent_whose_environment_gives_bad_numbers_stops_alone(healthy, tmp_p
     assert lines_of(directory, 0) == lines_of(healthy, 0)
 
 
+@slow
 def test_the_last_agent_ends_the_run(tmp_path):
     with pytest.raises(LowgearError, match=r"agent \d stopped at \d+ steps: it diverged .*lower its learning rate"):
         population(tmp_path / "run", (1e30, 1e29))
