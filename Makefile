@@ -17,7 +17,7 @@ demo: install  ## the main job on a small scale: two to three minutes on two cor
 	$(BIN)/lowgear train cartpole-swingup --steps 30000 --variants asymmetric,large-only --evaluate-every 10000 --out demo
 	$(BIN)/lowgear evaluate demo --episodes 20
 
-test: install  ## the default suite: 17 minutes of CPU time the first time, when all is compiled, about 9 on two cores
+test: install  ## the default suite: eight minutes on two idle cores the first time, when all is compiled
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: install  ## proofs that take minutes: sampling, learning

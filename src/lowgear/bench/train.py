@@ -77,8 +77,8 @@ def measure(
             progress("the learner alone")
             updates, agents = config.recipe.chunk, len(config.agents)
             learning = alone.learner_rate(training.learner, updates, agents, ALONE_S)
-        progress("the environments alone")
-        stepping = alone.environments_rate(env, ALONE_S)
+            progress("the environments alone")
+            stepping = alone.environments_rate(env, ALONE_S)
         report |= {
             "environments_alone_per_s": stepping,
             "learner_alone_per_s": learning,

@@ -28,6 +28,7 @@ from lowgear.training import checkpoint, memory
 from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint import Checkpoints
 from lowgear.training.collect import FinishedEpisode
+from lowgear.training.metrics_file import Interval, MetricsFile
 from lowgear.training.parallel import LearnerStates, ParallelLearner, Published
 from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.progress import Listener as Listener
@@ -47,23 +48,6 @@ from lowgear.training.setup import (
 
 EVALUATION_SEED = 20_000
 MakeEnv = Callable[[int], BatchEnv]
-
-
-@dataclass
-class Interval:
-    """What happened to one agent since the last log line."""
-
-    episodes: list[FinishedEpisode]
-    last: FinishedEpisode | None = None  # of earlier intervals, shown until a new one ends
-
-    @property
-    def shown(self) -> list[FinishedEpisode]:
-        """What a log line tells of."""
-        return self.episodes or ([self.last] if self.last else [])
-
-    def next(self) -> "Interval":
-        """The one after the line."""
-        return Interval([], self.shown[-1] if self.shown else None)
 
 
 class Stopped(NamedTuple):
@@ -110,7 +94,7 @@ class Training:
         self._pending: FloatArray | None = None
         self._intervals = [Interval([]) for _ in config.agents]
         self._listeners: list[Listener] = []
-        self._unwritten: list[LogLine] = []  # lines of steps after an evaluation that is under way
+        self._file = MetricsFile(None if directory is None else directory.metrics)
         self._metrics: dict[str, FloatArray] = {}
         self._clock = (time.perf_counter(), 0)
         self._collecting = self._waiting = 0.0
@@ -169,8 +153,7 @@ class Training:
         finally:
             if self._checkpoints is not None:
                 self._checkpoints.close()
-            if self._unwritten:  # the run broke off: the evaluation that they waited for is lost, they need not be
-                self._append(self._unwritten)
+            self._file.close()
 
     @property
     def timings(self) -> Timings:
@@ -316,7 +299,7 @@ class Training:
                 line |= {name: float(value[agent]) for name, value in self._metrics.items()}
             lines.append(line)
         self._intervals = [interval.next() for interval in self._intervals]
-        self._write(lines)
+        self._file.add(lines, waits=self._evaluations is not None and self._evaluations.under_way)
         for listener in self._listeners:
             listener.on_log(lines)
 
@@ -341,8 +324,7 @@ class Training:
             if self._directory is not None and score > self.best[agent]:
                 policy.save(self._directory.policy(agent, best=True))
             self.best[agent] = max(score, self.best[agent])
-        waiting, self._unwritten = self._unwritten, []
-        self._append(lines + waiting)
+        self._file.add_awaited(lines)
         self.last_evaluation = lines
         for listener in self._listeners:
             listener.on_evaluation(lines)
@@ -369,23 +351,6 @@ class Training:
             "relative_coefficient": settings.cost_coefficient if settings.relative else None,
         }
 
-    def _write(self, lines: list[LogLine]) -> None:
-        """Add lines to metrics.jsonl, once those of the evaluation that is under way are there."""
-        if self._evaluations is not None and self._evaluations.under_way:
-            self._unwritten += lines
-        else:
-            self._append(lines)
-
-    def _append(self, lines: list[LogLine]) -> None:
-        if self._directory is None:
-            return
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        try:
-            with self._directory.metrics.open("a", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise LowgearError(f"could not write {self._directory.metrics}: {error.strerror}") from None
-
     def _commit(self) -> None:
         """Checkpoint, and open new episodes: environments can't be saved, so an unbroken run starts afresh too."""
         assert self._checkpoints is not None
@@ -405,9 +370,8 @@ class Training:
 
     def _standing(self) -> tuple[int, int, int, list[float], LearnerStates]:
         """What a checkpoint keeps besides the rows."""
-        assert self._directory is not None
-        size = self._directory.metrics.stat().st_size if self._directory.metrics.exists() else 0
-        return self.collector.steps, self.learner.time, size, [float(b) for b in self.best], self.learner.states()
+        best = [float(score) for score in self.best]
+        return self.collector.steps, self.learner.time, self._file.size, best, self.learner.states()
 
     def _restart(self, number: int) -> None:
         self.collector.restart(number)
@@ -424,8 +388,8 @@ class Training:
                     for mine, last in zip(leaves_of(self.collector.weights), kept, strict=True):
                         mine[agent] = last[0]
             self._resume(directory, latest)
-        elif directory.metrics.exists():
-            directory.metrics.unlink()  # a run killed before its first checkpoint starts over
+        else:
+            self._file.cut(None)  # a run killed before its first checkpoint starts over
         return Checkpoints(directory, self.config, latest)
 
     def _resume(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
@@ -442,9 +406,7 @@ class Training:
         if latest.open_steps:
             self._collect_again(directory, latest)
         self.best = list(latest.best)
-        if directory.metrics.exists():
-            with directory.metrics.open("r+b") as file:
-                file.truncate(latest.metrics_bytes)
+        self._file.cut(latest.metrics_bytes)
 
     def _collect_again(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
         """Bring the episodes that were open to where they stood, by the actions that were taken in them."""
