@@ -21,7 +21,7 @@ from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
 from lowgear.evaluation.beside import Beside
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import Weights, leaves_of, take
+from lowgear.policy.controller import leaves_of, take
 from lowgear.policy.file import Policy, load
 from lowgear.policy.files import hold, write_whole
 from lowgear.training import checkpoint, memory
@@ -29,7 +29,7 @@ from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint import Checkpoints
 from lowgear.training.collect import FinishedEpisode
 from lowgear.training.metrics_file import Interval, MetricsFile
-from lowgear.training.parallel import LearnerStates, ParallelLearner, Published
+from lowgear.training.parallel import Learned, LearnerStates, ParallelLearner, Published
 from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.progress import Listener as Listener
 from lowgear.training.progress import LogLine as LogLine
@@ -244,8 +244,7 @@ class Training:
             if self._first_round_at is None:
                 self._first_round_at = now
             self._metrics = learned.metrics
-            weights = weights_of(learned.published, self.config, self.cost)
-            for agent, what in _not_finite(learned.metrics, weights).items():
+            for agent, what in _not_finite(learned).items():
                 self._stop(agent, f"it diverged ({what}): lower its learning rate")
             self.act_with(learned.published)
 
@@ -427,13 +426,13 @@ class Training:
             self._restart(latest.number)
 
 
-def _not_finite(metrics: dict[str, FloatArray], weights: Weights) -> dict[int, str]:
+def _not_finite(learned: Learned) -> dict[int, str]:
     """Agents with numbers that are not finite, and the first of those."""
     found: dict[int, str] = {}
-    for name, value in metrics.items():
+    for name, value in learned.metrics.items():
         for agent in np.flatnonzero(~np.isfinite(value)).tolist():
             found.setdefault(agent, f"{name} is {value[agent]}")
-    for leaf in leaves_of(weights):
+    for leaf in (array for layers in learned.published.networks for layer in layers for array in layer):
         for agent in np.flatnonzero(~np.isfinite(leaf).reshape(len(leaf), -1).all(axis=1)).tolist():
             found.setdefault(agent, "a weight is not finite")
     return found
