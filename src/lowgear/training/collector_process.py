@@ -28,6 +28,8 @@ from lowgear.training import algorithm
 from lowgear.training.collect import Behaviour, Collector, FinishedEpisode
 
 CHILD = f"from {__name__} import main; main()"
+# Its products are too small to share among threads, and the accelerator is its parent's.
+CHILD_VARIABLES = {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 CLOSE_S = 10.0  # that a child is given to end
 
 
@@ -85,7 +87,7 @@ class CollectorProcess:
                 [sys.executable, "-c", CHILD, *map(str, handles)],
                 pass_fds=handles,
                 stdin=subprocess.DEVNULL,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "JAX_PLATFORMS": "cpu"},
+                env=os.environ | CHILD_VARIABLES | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         self.use(weights)
         self._connection = Connection(ours.detach())
