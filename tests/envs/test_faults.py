@@ -1,6 +1,8 @@
 """One environment of a batch that raises or hangs: told with its number, seed and line, and the others step on."""
 
 import threading
+import time
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -194,3 +196,16 @@ def test_environments_made_by_name_have_a_limit_and_those_passed_in_have_none():
     pool = envs.make(find("envpool:Pendulum-v1"), 4)
     assert [part.limit_s for part in pool.split([2, 2])] == [watchdog.DEFAULT_S] * 2
     assert envs.wrap(gymnasium.make("Pendulum-v1")).limit_s == 0
+
+
+def test_a_pool_that_hangs_is_told_as_a_whole():
+    env = envs.make(find("envpool:Pendulum-v1"), 2)
+    env.limit_s = LIMIT_S
+    env.reset([0, 1])
+    pool = env._pool
+    env._pool = SimpleNamespace(_send=pool._send, _recv=lambda: time.sleep(3600))
+    with pytest.raises(
+        LowgearError, match=r"^envpool:Pendulum-v1 did not return for 0.2 s at step 1 \(2 environments, "
+    ):
+        env.step(np.zeros((2, 1), np.float32))
+    pool._recv()  # what was sent

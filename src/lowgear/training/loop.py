@@ -289,14 +289,18 @@ class Training:
         self._write_stopped()
         self.collector.retire([agent])
         if len(self.stopped) == len(self.config.agents):
-            kept = (
-                "" if self._directory is None else f"; its policy and the last checkpoint are in {self._directory.path}"
-            )
-            raise LowgearError(f"agent {agent} stopped at {self.collector.steps} steps: {why}{kept}")
+            raise LowgearError(f"agent {agent} stopped at {self.collector.steps} steps: {why}{self._kept()}")
         text = (
             f"agent {agent} ({settings.variant}, seed {settings.seed}) stopped at {self.collector.steps} steps: {why}"
         )
         self._notify(f"{text}; the others go on")
+
+    def _kept(self) -> str:
+        """What is left of a run that has no agent left, for its error."""
+        if self._directory is None:
+            return ""
+        path, since = self._directory.path, "the last checkpoint" if self._directory.latest.is_file() else "the start"
+        return f"; its policy is kept, and `lowgear train --resume {path}` tries again from {since}"
 
     def _write_stopped(self) -> None:
         if self._directory is not None:
