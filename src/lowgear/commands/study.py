@@ -96,4 +96,6 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     for path in catalogue.write(chosen, rows, remarks, setup, out / name):
         click.echo(str(path), err=True)
     if store.failures:
-        raise LowgearError(f"the table is without {len(store.failures)} that failed: the same command tries them again")
+        raise LowgearError(
+            f"the table is without {len(store.failures)} that failed, named below it; mend and run it again"
+        )
