@@ -6,13 +6,11 @@ weights as they stood when it was due; what is written after it waits for it, so
 """
 
 import contextlib
-import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +30,7 @@ from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint import Checkpoints
 from lowgear.training.collect import FinishedEpisode
 from lowgear.training.metrics_file import Interval, MetricsFile
-from lowgear.training.parallel import Learned, LearnerStates, ParallelLearner, Published
+from lowgear.training.parallel import LearnerStates, ParallelLearner, Published
 from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.progress import Listener as Listener
 from lowgear.training.progress import LogLine as LogLine
@@ -48,16 +46,10 @@ from lowgear.training.setup import (
     tariff_of,
     weights_of,
 )
+from lowgear.training.stopped import Stopped, kept_of, not_finite, stopped_file
 
 EVALUATION_SEED = 20_000
 MakeEnv = Callable[[int], BatchEnv]
-
-
-class Stopped(NamedTuple):
-    """An agent that goes no further, while the others do."""
-
-    steps: int  # that it has taken
-    why: str
 
 
 @dataclass(frozen=True)
@@ -265,7 +257,7 @@ class Training:
             if self._first_round_at is None:
                 self._first_round_at = now
             self._metrics = learned.metrics
-            for agent, what in _not_finite(learned).items():
+            for agent, what in not_finite(learned).items():
                 self._stop(agent, f"it diverged ({what}): lower its learning rate")
             self.act_with(learned.published)
 
@@ -289,23 +281,21 @@ class Training:
         self._write_stopped()
         self.collector.retire([agent])
         if len(self.stopped) == len(self.config.agents):
-            raise LowgearError(f"agent {agent} stopped at {self.collector.steps} steps: {why}{self._kept()}")
+            raise LowgearError(
+                f"agent {agent} stopped at {self.collector.steps} steps: {why}{kept_of(self._directory)}"
+            )
         text = (
             f"agent {agent} ({settings.variant}, seed {settings.seed}) stopped at {self.collector.steps} steps: {why}"
         )
-        self._notify(f"{text}; the others go on")
+        self._tell(f"{text}; the others go on")
 
-    def _kept(self) -> str:
-        """What is left of a run that has no agent left, for its error."""
-        if self._directory is None:
-            return ""
-        path, since = self._directory.path, "the last checkpoint" if self._directory.latest.is_file() else "the start"
-        return f"; its policy is kept, and `lowgear train --resume {path}` tries again from {since}"
+    def _tell(self, text: str) -> None:
+        for listener in self._listeners:
+            listener.on_notice(text)
 
     def _write_stopped(self) -> None:
         if self._directory is not None:
-            kept = {str(number): stopped._asdict() for number, stopped in self.stopped.items()}
-            write_whole(self._directory.stopped, json.dumps(kept, indent=2).encode())
+            write_whole(self._directory.stopped, stopped_file(self.stopped))
 
     def _log(self) -> None:
         now, (then, steps_then) = time.perf_counter(), self._clock
@@ -349,7 +339,7 @@ class Training:
     def _evaluated(self, policies: list[Policy], played: evaluate.Played, lines: list[LogLine]) -> None:
         """Of controllers that were scored, the best by return minus cost paid, as the master is paid, is kept."""
         for agent, why in played.missing.items():
-            self._notify(f"agent {agent} was not evaluated at {lines[agent]['steps']} steps: {why}")
+            self._tell(f"agent {agent} was not evaluated at {lines[agent]['steps']} steps: {why}")
         scored = [agent for agent in range(len(policies)) if agent not in played.missing]
         for agent in scored:
             policy, line = policies[agent], lines[agent]
@@ -367,11 +357,7 @@ class Training:
 
     def _evaluation_lost(self, lines: list[LogLine], why: str) -> None:
         self._file.add_awaited([])
-        self._notify(f"the evaluation at {lines[0]['steps']} steps is lost, and there is none from now on: {why}")
-
-    def _notify(self, text: str) -> None:
-        for listener in self._listeners:
-            listener.on_notice(text)
+        self._tell(f"the evaluation at {lines[0]['steps']} steps is lost, and there is none from now on: {why}")
 
     def _finish_evaluation(self) -> None:
         if self._evaluations is not None:
@@ -474,15 +460,3 @@ class Training:
             checkpoint.rewrite_last(directory, latest, self._pending)
             self.collector.steps, self.begins_anew = latest.steps, True
             self._restart(latest.number)
-
-
-def _not_finite(learned: Learned) -> dict[int, str]:
-    """Agents with numbers that are not finite, and the first of those."""
-    found: dict[int, str] = {}
-    for name, value in learned.metrics.items():
-        for agent in np.flatnonzero(~np.isfinite(value)).tolist():
-            found.setdefault(agent, f"{name} is {value[agent]}")
-    for leaf in (array for layers in learned.published.networks for layer in layers for array in layer):
-        for agent in np.flatnonzero(~np.isfinite(leaf).reshape(len(leaf), -1).all(axis=1)).tolist():
-            found.setdefault(agent, "a weight is not finite")
-    return found
