@@ -221,5 +221,6 @@ def _run(directory: "RunDirectory", config: "RunConfig") -> None:
 
 def _end_stuck(display: "Display", end: "OnStuck", again: str, why: str) -> None:
     """An environment's code can't be interrupted; what could be kept was written."""
-    display.close()
+    with contextlib.suppress(Exception):
+        display.close()
     end(f"{why}; its code can't be interrupted, so the run ends here, with its policies as they stand; {again}")

@@ -1,5 +1,6 @@
 """The line of an environment's own code at which it raised, or hangs."""
 
+import contextlib
 import os
 import sys
 import traceback
@@ -28,5 +29,6 @@ def _innermost(places: Sequence[tuple[str, int]], own: str | None) -> str:
     if not places:
         return "an unknown line"
     path, line = next((place for place in reversed(places) if place[0] == own), places[-1])
-    here = os.getcwd() + os.sep
-    return f"{path.removeprefix(here)}:{line}"
+    with contextlib.suppress(OSError):  # a working directory that was deleted
+        path = path.removeprefix(os.getcwd() + os.sep)
+    return f"{path}:{line}"

@@ -163,10 +163,13 @@ def _watch() -> None:
         now = time.monotonic()
         passed, last = min(now - last, 2 * pause), now
         for watched in list(_all):
-            if watched.thread.is_alive():
-                watched.look(passed)
-            else:
+            if not watched.thread.is_alive():
                 _all.remove(watched)
+                continue
+            try:
+                watched.look(passed)
+            except Exception:  # of whoever is told: the others are watched on
+                sys.excepthook(*sys.exc_info())
 
 
 def _listens() -> bool:

@@ -83,9 +83,10 @@ class Beside:
 
     def _play(self, playing: "Future[Played]", policies: list[Policy], episodes: int, master: str, seed: int) -> None:
         def lose(why: str) -> None:
-            playing.set_exception(StuckError(why))
+            with contextlib.suppress(InvalidStateError):  # it has just returned
+                playing.set_exception(StuckError(why))
 
-        with contextlib.suppress(InvalidStateError), watchdog.stuck(lose):  # stuck, but it did return long after
+        with contextlib.suppress(InvalidStateError), watchdog.stuck(lose):  # it was stuck, and returned long after
             try:
                 found = evaluate.play_policies(
                     policies, self._make_env, episodes, master, seed, given_up=self._given_up.is_set, may_miss=True

@@ -192,8 +192,10 @@ class Training:
 
     def _stuck(self, tell: watchdog.OnStuck, why: str) -> None:
         """An environment will never return, from another thread."""
-        self._save_held()
-        tell(why)
+        try:
+            self._save_held()
+        finally:
+            tell(why)
 
     def close(self) -> None:
         """End the threads and the environments; an evaluation that is under way is given up."""
