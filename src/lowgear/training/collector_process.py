@@ -21,6 +21,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from lowgear import LowgearError
+from lowgear.envs import watchdog
 from lowgear.envs.protocol import BatchEnv
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import Weights, leaves_of, with_leaves
@@ -102,7 +103,7 @@ class CollectorProcess:
         """What every group can do.
 
         `collect` a chunk into `rows`, the last or not; `collect_again` what is in `rows`; `restart` with a number,
-        after so many steps.
+        after so many steps; `retire` some of its agents.
         """
         self._send((what, arguments))
 
@@ -160,6 +161,8 @@ def _do(collector: Collector, rows: FloatArray, what: str, arguments: tuple[Any,
         episodes = algorithm.collect(collector, rows, last)
     elif what == "collect_again":
         episodes = algorithm.collect_again(collector, rows)
+    elif what == "retire":
+        collector.retire(*arguments)
     else:
         number, collector.steps = arguments
         collector.restart(number)
@@ -169,6 +172,17 @@ def _do(collector: Collector, rows: FloatArray, what: str, arguments: tuple[Any,
 def serve(connection: Connection, file: IO[bytes]) -> None:
     """Do what the parent says until it is gone."""
     setup: _Setup = connection.recv()
+
+    def end(why: str) -> None:
+        with contextlib.suppress(OSError):  # a parent that is gone
+            connection.send(LowgearError(why))
+        os._exit(2)
+
+    with watchdog.stuck(end):
+        _serve(connection, file, setup)
+
+
+def _serve(connection: Connection, file: IO[bytes], setup: _Setup) -> None:
     weights, rows = _shared(file, setup.weights, setup.rows_shape)
     collector: Collector | None = None
     while True:
