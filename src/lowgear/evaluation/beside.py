@@ -1,4 +1,4 @@
-"""Evaluation in a thread of its own, beside whatever the caller does meanwhile."""
+"""Evaluation in a thread of its own, or a process, beside whatever the caller does meanwhile."""
 
 import contextlib
 import threading
@@ -9,12 +9,9 @@ from typing import Any, NamedTuple
 from lowgear.envs import watchdog
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
+from lowgear.evaluation.apart import Player, StuckError, can_travel
 from lowgear.evaluation.evaluate import Played
 from lowgear.policy.file import Policy
-
-
-class StuckError(Exception):
-    """An environment will never return, and neither will the thread that plays in it."""
 
 
 class _UnderWay(NamedTuple):
@@ -28,7 +25,8 @@ class Beside:
     """At most one evaluation at a time; the caller's own thread hears of each, in the order they began.
 
     One that is stuck in an environment is lost, which the caller hears too: its thread is left behind, and no other
-    begins.
+    begins. With `apart` it plays in a process, where it takes no time of this one's Python, if `make_env` can travel
+    there.
     """
 
     def __init__(
@@ -36,8 +34,10 @@ class Beside:
         make_env: Callable[[int], BatchEnv],
         hear: Callable[[list[Policy], Played, Any], None],
         lose: Callable[[Any, str], None],
+        apart: bool = False,
     ) -> None:
         self._make_env, self._hear, self._lose = make_env, hear, lose
+        self._player = Player() if apart and can_travel(make_env) else None
         self._given_up = threading.Event()
         self._under_way: _UnderWay | None = None
 
@@ -78,6 +78,8 @@ class Beside:
     def close(self) -> None:
         """Give up what is under way, and end the thread unless it is stuck."""
         self._given_up.set()
+        if self._player is not None:
+            self._player.close()
         if self._under_way is not None and not isinstance(self._under_way.playing.exception(), StuckError):
             self._under_way.thread.join()
 
@@ -88,9 +90,11 @@ class Beside:
 
         with contextlib.suppress(InvalidStateError), watchdog.stuck(lose):  # it was stuck, and returned long after
             try:
-                found = evaluate.play_policies(
-                    policies, self._make_env, episodes, master, seed, given_up=self._given_up.is_set, may_miss=True
-                )
+                arguments = policies, self._make_env, episodes, master, seed
+                if self._player is not None:
+                    found = self._player.play(*arguments)
+                else:
+                    found = evaluate.play_policies(*arguments, given_up=self._given_up.is_set, may_miss=True)
             except BaseException as error:
                 playing.set_exception(error)
             else:

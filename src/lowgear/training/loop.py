@@ -86,6 +86,7 @@ class Training:
         self.stopped: dict[int, Stopped] = {}  # agents that diverged, or whose environments failed
         self.begins_anew = False  # where environments did not repeat themselves: episodes that were open are cut short
         self._checkpoints: Checkpoints | None = None
+        self._evaluations: Beside | None = None
         self._pending: FloatArray | None = None
         self._intervals = [Interval([]) for _ in config.agents]
         self._listeners: list[Listener] = []
@@ -112,9 +113,9 @@ class Training:
             self.collector = held.enter_context(
                 closing(ParallelCollector(env, behaviour, weights, config.recipe.chunk, groups))
             )
-            self._evaluations = None if make_env is None else Beside(make_env, self._evaluated, self._evaluation_lost)
-            if self._evaluations is not None:
-                held.enter_context(closing(self._evaluations))
+            if make_env is not None:
+                beside = Beside(make_env, self._evaluated, self._evaluation_lost, apart=self.learner.queues)
+                self._evaluations = held.enter_context(closing(beside))
             if directory is not None:
                 self._checkpoints = self._open(directory)
             self._held = held.pop_all()

@@ -105,7 +105,7 @@ class ParallelLearner:
         shards = population if cores > 1 else 1  # equal ones, so that one compiled program serves them all
         bounds = [population * s // shards for s in range(shards + 1)]
         self.method = method
-        self.queues = jax.default_backend() != "cpu"  # a round may be started before the last is done
+        self.queues = has_accelerator()  # a round may be started before the last is done
         self.time = 0  # updates so far
         self.rounds, self.busy_seconds = 0, 0.0  # of updates, and what they took from start to the last job's end
         self._slices = [slice(a, b) for a, b in itertools.pairwise(bounds)]
@@ -284,6 +284,11 @@ class ParallelLearner:
         one = normalisation.init(settings.columns.obs_dim, settings.environments)
         found: Statistics = jax.tree.map(lambda x: jnp.broadcast_to(x, (population, *x.shape)), one)
         return found
+
+
+def has_accelerator() -> bool:
+    """Whether learners run on a device of their own, and the cores are free for the environments."""
+    return jax.default_backend() != "cpu"
 
 
 def keep_compiled_programs() -> None:
