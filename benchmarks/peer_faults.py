@@ -3,7 +3,7 @@
     python benchmarks/peer_faults.py [--tools sb3,zoo,sbx,rltools,lowgear] [--zoo PYTHON] [--json FILE]
 
 `make peer-faults` makes the environments and runs it. Each tool trains SAC on a pendulum that fails on command
-(`faulty_pendulum.py`), 512 steps with a checkpoint every 128, in processes of its own. What is told is what was seen:
+(`faulty_pendulum.py`), 256 steps with a checkpoint every 64, in processes of its own. What is told is what was seen:
 exit codes, the last line of standard error, files that load or do not, and a digest of the weights beside that of a run
 without the fault. A stranger's file holds code that makes one empty file in the trial's own folder, and nothing else.
 """
@@ -12,9 +12,12 @@ import datetime
 import json
 import os
 import platform
+import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,8 +27,8 @@ import peer_workers
 from rich.console import Console
 from rich.table import Table
 
-AT = {"kill": 450, "interrupt": 450, "terminate": 450, "full": 300, "cut": 300}  # steps; in one of two members: 150
-PATIENCE_S = 60  # for an evaluation that may never end
+AT = {"kill": 210, "interrupt": 210, "terminate": 210, "full": 150, "cut": 150}  # steps; in one of two members: 75
+PATIENCE_S = 90  # for an evaluation that may never end
 WORK = f"SAC on Pendulum, {peer_workers.STEPS} steps, a checkpoint every {peer_workers.EVERY}"
 
 
@@ -34,6 +37,14 @@ class Trials:
 
     def __init__(self, tool, root):
         self.tool, self.root = tool, root
+        own = {"TMPDIR": root / "tmp", "JAX_COMPILATION_CACHE_DIR": root / "jax", "OMP_NUM_THREADS": 1}
+        own["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = 0
+        own["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).resolve().parent), os.environ.get("PYTHONPATH", "")])
+        environment = os.environ | {name: str(value) for name, value in own.items()}
+        server = [tool.python, Path(__file__).with_name("peer_server.py"), *tool.imports]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.server = subprocess.Popen(server, env=environment, **pipes)
+        assert self.server.stdout.readline() == "1\n", "an import starts threads, which a fork would lose"
         self.whole = self.load(self.newest(self.run("whole")[0]))
         self.ends_elsewhere = 0  # steps kept from which a run that goes on was seen to end elsewhere
 
@@ -42,36 +53,40 @@ class Trials:
         folder = self.root / name
         return folder, self.call(self.tool.train(folder, **options), fault)
 
-    def call(self, command, fault=None, patience_s=300):
-        process = self.start(command, fault)
-        try:
-            output, errors = process.communicate(timeout=patience_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            return {"code": None}
-        lines = [line.strip() for line in errors.splitlines() if line.strip()]
-        return {"code": process.returncode, "output": output, "error": lines[-1][:300] if lines else ""}
+    def call(self, command, fault=None, patience_s=600):
+        return self.end(*self.start(command, fault), patience_s)
 
     def start(self, command, fault=None):
-        own = {"TMPDIR": self.root / "tmp", "JAX_COMPILATION_CACHE_DIR": self.root / "jax", "OMP_NUM_THREADS": "1"}
-        own["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).resolve().parent), os.environ.get("PYTHONPATH", "")])
-        if fault:
-            mark = Path(tempfile.mkdtemp(dir=self.root)) / "failed"
-            own |= {"FAULT": fault, "FAULT_STEP": AT.get(fault, 150), "FAULT_MARK": mark}
-        environment = os.environ | {name: str(value) for name, value in own.items()}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(command, env=environment, cwd=self.root, **pipes)
+        """A process's id and the folder of its output."""
+        own = Path(tempfile.mkdtemp(dir=self.root))
+        marks = (
+            {"FAULT": fault, "FAULT_STEP": str(AT.get(fault, 75)), "FAULT_MARK": str(own / "failed")} if fault else {}
+        )
+        job = {"argv": command, "set": marks, "cwd": str(self.root), "out": str(own / "out"), "err": str(own / "err")}
+        return self.ask(job), own
+
+    def end(self, process, own, patience_s=600):
+        """What the process did; a code of None where it did not end."""
+        late = threading.Timer(patience_s, os.kill, (process, signal.SIGKILL))
+        late.start()
+        code = self.ask({"wait": process})
+        patient = late.is_alive()
+        late.cancel()
+        lines = [line.rstrip() for line in (own / "err").read_text().splitlines() if line.strip()]
+        errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
+        found = {"output": (own / "out").read_text(), "error": (errors or lines or [""])[-1][:300]}
+        return {"code": code if patient else None} | found
+
+    def ask(self, job):
+        print(json.dumps(job), file=self.server.stdin, flush=True)
+        return int(self.server.stdout.readline())
 
     def newest(self, folder):
         return self.tool.saved(folder)[-1]
 
     def load(self, path):
         """What a saved file of this tool's own holds, or why it does not load."""
-        if self.tool.key != "rltools":
-            return peer_workers.look({"zoo": "sb3"}.get(self.tool.key, self.tool.key), path)
-        done = self.call(self.tool.load(path))  # it compiles the file, and a process takes one such module
-        return json.loads(done["output"].splitlines()[-1]) if not done["code"] else {"refused": done["error"]}
+        return peer_workers.look({"zoo": "sb3"}.get(self.tool.key, self.tool.key), path)
 
     def stopped(self, fault):
         """A run that `fault` ends: what is left of it, and where it ends when it goes on."""
@@ -115,9 +130,8 @@ class Trials:
         """Two runs into one folder at the same time."""
         folder = self.root / "together"
         both = [self.start(self.tool.train(folder, seed=seed)) for seed in (0, 1)]
-        errors = [process.communicate()[1].strip().splitlines() for process in both]
-        facts = {"codes": sorted(process.returncode for process in both)}
-        facts["errors"] = [lines[-1][:300] for lines, process in zip(errors, both, strict=True) if process.returncode]
+        ends = [self.end(*process) for process in both]
+        facts = {"codes": sorted(end["code"] for end in ends), "errors": [end["error"] for end in ends if end["code"]]}
         alone = {path.name: path for path in self.tool.saved(self.root / "whole")}
         saved = self.tool.saved(folder)
         facts |= {"files": len(saved), "files_alone": len(alone)}
@@ -152,27 +166,31 @@ class Trials:
     def truncated(self):
         path = self.newest(self.root / "whole")
         path = path / "policies/agent0.safetensors" if path.is_dir() else path
-        half = self.root / f"half-{peer_workers.STEPS}{path.suffix}"
+        half = self.root / f"half{path.suffix}"
         half.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
         return self.load(half)
 
     def all(self):
-        """Every fault, in the order of the table."""
-        yield "killed", self.stopped("kill")
-        yield "Ctrl-C", self.stopped("interrupt")
-        yield "SIGTERM", self.stopped("terminate")
-        yield "disk full", self.stopped("full")
-        yield "killed while writing", self.stopped("cut")
-        yield "two runs, one directory", self.together()
-        yield "NaN observation in one of two", self.member("observation")
-        yield "NaN reward in one of two", self.member("reward")
-        if isinstance(self.tool, peer_tools.StableBaselines) and self.tool.key != "zoo":
-            yield "NaN observation, VecCheckNan", self.member("observation", guard=True)
-        yield "one of two raises", self.member("raise")
-        yield "no time limit, evaluated", self.endless()
-        yield "a stranger's file with code", self.strangers()
-        yield "half a file", self.truncated()
-        yield "same seed twice", self.twice()
+        """Every fault by its name, in the order of the table."""
+        faults = {
+            "killed": lambda: self.stopped("kill"),
+            "Ctrl-C": lambda: self.stopped("interrupt"),
+            "SIGTERM": lambda: self.stopped("terminate"),
+            "disk full": lambda: self.stopped("full"),
+            "killed while writing": lambda: self.stopped("cut"),
+            "two runs, one directory": self.together,
+            "NaN observation in one of two": lambda: self.member("observation"),
+            "NaN reward in one of two": lambda: self.member("reward"),
+            "NaN observation, VecCheckNan": lambda: self.member("observation", guard=True),
+            "one of two raises": lambda: self.member("raise"),
+            "no time limit, evaluated": self.endless,
+            "a stranger's file with code": self.strangers,
+            "half a file": self.truncated,
+            "same seed twice": self.twice,
+        }
+        if self.tool.key not in ("sb3", "sbx"):
+            del faults["NaN observation, VecCheckNan"]  # a wrapper of Stable-Baselines3's
+        return faults
 
 
 def told(facts):
@@ -209,9 +227,10 @@ def version_of(tool):
 
 @click.command()
 @click.option("--tools", default="sb3,zoo,sbx,rltools,lowgear")
+@click.option("--faults", default="", help="Only those whose name has one of these in it.")
 @click.option("--zoo", "zoo_python", default=".venv-zoo/bin/python", help="The interpreter that has RL Zoo.")
 @click.option("--json", "json_path", default="results/peer-faults.json", show_default=True, type=Path)
-def main(tools, zoo_python, json_path):
+def main(tools, faults, zoo_python, json_path):
     """The same faults, tried on each tool; those tried before stay in the file."""
     made = [
         peer_tools.StableBaselines(),
@@ -224,21 +243,25 @@ def main(tools, zoo_python, json_path):
     for key in tools.split(","):
         root = Path(tempfile.mkdtemp(prefix=f"peer-faults-{key}-"))
         (root / "tmp").mkdir()
-        today = datetime.date.today().isoformat()
-        entry = {"version": version_of(named[key]), "date": today, "faults": {}}
-        table = Table("", f"{key} {entry['version']}")
-        for what, facts in Trials(named[key], root).all():
-            entry["faults"][what] = facts
-            table.add_row(what, told(facts))
-            keep(json_path, key, entry)
+        trials = Trials(named[key], root)
+        table = Table("", f"{key} {version_of(named[key])}")
+        for what, tried in trials.all().items():
+            if any(word in what for word in faults.split(",")):
+                facts = tried()
+                table.add_row(what, told(facts))
+                keep(json_path, named[key], what, facts)
         Console(width=140).print(table)
+        trials.server.stdin.close()
+        trials.server.wait()
         shutil.rmtree(root)
 
 
-def keep(path, key, entry):
-    """Write down what is known of one tool; what is known of others stays."""
+def keep(path, tool, what, facts):
+    """Write down one fault; what is known of others stays."""
     kept = json.loads(path.read_text()) if path.exists() else {"work": WORK, "tools": {}}
-    kept["tools"][key] = entry
+    entry = kept["tools"].setdefault(tool.key, {"faults": {}})
+    entry |= {"version": version_of(tool), "date": datetime.date.today().isoformat()}
+    entry["faults"][what] = facts
     kept["machine"] = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     path.write_text(json.dumps(kept, indent=1) + "\n")
 

@@ -16,7 +16,7 @@ from peer_workers import ENDLESS, EVERY, STEPS, TASK
 
 
 def worker(tool, action, **given):
-    return [sys.executable, peer_workers.__file__, json.dumps({"tool": tool, "action": action} | given, default=str)]
+    return [peer_workers.__file__, json.dumps({"tool": tool, "action": action} | given, default=str)]
 
 
 class Payload:
@@ -32,7 +32,8 @@ class Payload:
 class StableBaselines:
     """Stable-Baselines3; SBX by its other algorithm."""
 
-    package, key = "stable-baselines3", "sb3"
+    package, key, imports = "stable-baselines3", "sb3", ("stable_baselines3", "faulty_pendulum")
+    python = sys.executable
 
     def train(self, folder, seed=0, members=1, **more):
         return worker(self.key, "train", folder=folder, seed=seed, members=members, **more)
@@ -68,13 +69,13 @@ class StableBaselines:
 
 
 class Sbx(StableBaselines):
-    package, key = "sbx-rl", "sbx"
+    package, key, imports = "sbx-rl", "sbx", ("sbx", "faulty_pendulum")
 
 
 class Zoo(StableBaselines):
     """RL Zoo's command line, in its own interpreter: its requirements do not fit ours."""
 
-    package, key = "rl_zoo3", "zoo"
+    package, key, imports = "rl_zoo3", "zoo", ("rl_zoo3.exp_manager", "faulty_pendulum")
 
     def __init__(self, python):
         self.python = python
@@ -110,21 +111,22 @@ class Zoo(StableBaselines):
     def _train(self, folder, task, *more, members=1):
         settings = Path(folder).parent / f"{task}-{members}.yml"
         settings.write_text(
-            f"{task}:\n  n_envs: {members}\n  policy: MlpPolicy\n  n_timesteps: {STEPS}\n  learning_starts: 128\n"
+            f"{task}:\n  n_envs: {members}\n  policy: MlpPolicy\n  n_timesteps: {STEPS}\n  learning_starts: 64\n"
             "  batch_size: 64\n  policy_kwargs: 'dict(net_arch=[32, 32])'\n"
         )
         every = ["--save-freq", EVERY, "--save-replay-buffer", "-c", settings]
         return self._run("train", folder, task, *every, *more)
 
     def _run(self, script, folder, task, *more):
-        command = [self.python, "-m", f"rl_zoo3.{script}", "--algo", "sac", "--env", task, "-f", folder]
+        command = ["-m", f"rl_zoo3.{script}", "--algo", "sac", "--env", task, "-f", folder]
         return [str(part) for part in [*command, "--gym-packages", "faulty_pendulum", "--device", "cpu", *more]]
 
 
 class RlTools:
     """RLtools' Python interface: a state that steps, and a policy exported as a C++ header."""
 
-    package, key = "rltools", "rltools"
+    package, key, imports = "rltools", "rltools", ("rltools", "faulty_pendulum")
+    python = sys.executable
     go_on = None
 
     def train(self, folder, seed=0, members=1, **more):
@@ -135,7 +137,7 @@ class RlTools:
         return worker(self.key, "train", folder=folder, seed=0, members=1, task=ENDLESS)
 
     def load(self, path):
-        return worker(self.key, "load", path=path)
+        return worker(self.key, "compile", path=path)
 
     def saved(self, folder):
         return sorted(Path(folder).glob("*.h"), key=lambda path: path.stat().st_mtime_ns)
@@ -149,7 +151,8 @@ class RlTools:
 class Lowgear:
     """Lowgear's command line. A member is an agent of the population; what is saved is the run directory."""
 
-    package, key = "lowgear", "lowgear"
+    package, key, imports = "lowgear", "lowgear", ("lowgear.training.loop", "lowgear.envs", "gymnasium.vector")
+    python = sys.executable
 
     def train(self, folder, seed=0, members=1, **more):
         del more
@@ -158,7 +161,7 @@ class Lowgear:
 
     def go_on(self, folder, path, steps):
         del path, steps
-        return [sys.executable, "-m", "lowgear", "train", "--resume", str(folder), "--trust"]
+        return ["-m", "lowgear", "train", "--resume", str(folder), "--trust"]
 
     def evaluate(self, folder, path):
         del path
@@ -185,11 +188,11 @@ class Lowgear:
         }
         for number, content in enumerate(files.values()):
             (folder / f"stranger{number}.safetensors").write_bytes(content)
-        export = [sys.executable, "-m", "lowgear", "export"]
+        export = ["-m", "lowgear", "export"]
         names = [str(folder / f"stranger{number}.safetensors") for number in range(len(files))]
         return {what: [*export, name, "--out", f"{name}-out"] for what, name in zip(files, names, strict=True)}
 
     def _train(self, folder, task, *more):
-        command = [sys.executable, "-m", "lowgear", "train", f"gym:faulty_pendulum:{task}", "--out", folder]
+        command = ["-m", "lowgear", "train", f"gym:faulty_pendulum:{task}", "--out", folder]
         command += ["--steps", STEPS, "--checkpoint-every", EVERY, "--gears", "8,32"]
-        return [str(part) for part in [*command, "--set", "random_steps=128", "--set", "batch=64", *more]]
+        return [str(part) for part in [*command, "--set", "random_steps=64", "--set", "batch=64", *more]]
