@@ -42,7 +42,7 @@ bench-peers: .venv-peers/installed  ## the work of one asymmetric agent by Stabl
 .venv-zoo/installed:
 	$(PYTHON) -m venv .venv-zoo
 	.venv-zoo/bin/python -m pip install --quiet torch==2.13.0
-	.venv-zoo/bin/python -m pip install --quiet 'rl_zoo3>=2.7'
+	.venv-zoo/bin/python -m pip install --quiet 'rl_zoo3>=2.7' requests
 	@touch $@
 
 peer-faults: .venv-peers/installed .venv-zoo/installed  ## the same faults tried on four other tools and Lowgear

@@ -168,7 +168,8 @@ class Trials:
         path = path / "policies/agent0.safetensors" if path.is_dir() else path
         half = self.root / f"half{path.suffix}"
         half.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-        return self.load(half)
+        done = self.call(self.tool.load(half))
+        return {"refused": done["error"]} if done["code"] else json.loads(done["output"].splitlines()[-1])
 
     def all(self):
         """Every fault by its name, in the order of the table."""
@@ -211,7 +212,10 @@ def told(facts):
     if "refused" in facts:
         return f"refused: {facts['refused']}"
     if all(isinstance(value, dict) for value in facts.values()):
-        return ", ".join(f"{what}: {'ran' if found['code_ran'] else 'did not run'}" for what, found in facts.items())
+        return ", ".join(
+            f"{what}: {'ran' if found['code_ran'] else 'did not run: ' + found['error']}"
+            for what, found in facts.items()
+        )
     if "code" in facts and facts["code"] is None:
         return f"no end within {PATIENCE_S} s"
     weights = {True: "saved weights finite", False: "saved weights not finite"}.get(facts.get("saved_finite"), "")
@@ -249,7 +253,7 @@ def main(tools, faults, zoo_python, json_path):
             if any(word in what for word in faults.split(",")):
                 facts = tried()
                 table.add_row(what, told(facts))
-                keep(json_path, named[key], what, facts)
+                keep(json_path, named[key], what, json.loads(json.dumps(facts).replace(f"{root}/", "")))
         Console(width=140).print(table)
         trials.server.stdin.close()
         trials.server.wait()
