@@ -68,7 +68,9 @@ if TYPE_CHECKING:
     "then never picks a dearer choice in the same state), or learns both.  [default: known, with --recipe modern]",
 )
 @click.option("--critic-units", type=int, help="Least hidden width of the critics.  [default: the recipe's]")
-@click.option("--environments", type=int, help="Of each agent: more keep more cores busy.  [default: the recipe's, 1]")
+@click.option(
+    "--environments", type=int, help="Of each agent, which share its steps.  [default: 4 of EnvPool's, else 1]"
+)
 @click.option(
     "--max-episode-steps",
     type=int,

@@ -192,8 +192,11 @@ def resolve(
     """A run from what a person asked for, the task's preset and the recipe; every bad value is an error."""
     overrides = settings.checked(overrides or {})
     chosen = replace(recipes.find(recipe, task.name), **overrides)
+    # Defaults give way to what was asked for.
     if "known_prices" not in overrides and not chosen.can_know_prices:
-        chosen = replace(chosen, known_prices=False)  # a default gives way to what was asked for
+        chosen = replace(chosen, known_prices=False)
+    if "environments" not in overrides:
+        chosen = replace(chosen, environments=_environments(chosen, task))
     _check_recipe(chosen)
     if cost_coefficients is None and task.cost_coefficient is None and not chosen.dial:
         raise LowgearError(
@@ -297,6 +300,11 @@ def _dials(
     dial = span(given)
     inside = preset is not None and dial.low <= preset <= dial.high
     return [(preset if inside and preset is not None else dial.middle, dial, False)]
+
+
+def _environments(recipe: Recipe, task: Task) -> int:
+    """Of each agent, by default: where EnvPool's threads step them, as many as share the chunks out evenly."""
+    return math.gcd(recipe.environments, recipe.chunk) if task.source == "envpool" else 1
 
 
 def _check_recipe(recipe: Recipe) -> None:
