@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lowgear.config.run import RunConfig
     from lowgear.config.run_directory import RunDirectory
     from lowgear.envs.watchdog import OnStuck
+    from lowgear.training.loop import Training
     from lowgear.training.progress import Display
 
 
@@ -175,24 +176,39 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
 
 def _run(directory: "RunDirectory", config: "RunConfig") -> None:
     from lowgear.commands import tables
-    from lowgear.envs import make_env, watchdog
+    from lowgear.envs import make_env
     from lowgear.training.loop import Training
-    from lowgear.training.progress import Display, TensorBoard
-    from lowgear.training.signals import stops
+    from lowgear.training.progress import STARTING, Display
 
     if directory.finished(config):
         click.echo(f"{directory.path} is finished; `lowgear evaluate {directory.path}` scores it", err=True)
         return
     make = partial(make_env, config)
-    training = Training(config, make(config.environments), make, directory)
-    done = training.collector.steps
-    if done:
-        click.echo(f"going on from {done} of {config.steps} steps", err=True)
+    with contextlib.ExitStack() as opened:
+        display = Display(config.steps)
+        opened.callback(display.close)
+        display.on_phase(STARTING)
+        training = Training(config, make(config.environments), make, directory)
+        opened.callback(_close, training)
+        _go(training, display, directory)
+    if training.last_evaluation:
+        tables.print_evaluation(training.last_evaluation)
+    click.echo(str(directory.path))
+
+
+def _go(training: "Training", display: "Display", directory: "RunDirectory") -> None:
+    """Train to the end; what stops it before is told, with the command that goes on."""
+    from lowgear.envs import watchdog
+    from lowgear.training.signals import stops
+    from lowgear.training.tensorboard import TensorBoard
+
+    config, again = training.config, f"go on with `lowgear train --resume {directory.path}`"
+    if training.collector.steps:
+        display.on_notice(f"going on from {training.collector.steps} of {config.steps} steps")
+        display.on_steps(training.collector.steps)
     if training.begins_anew:
-        click.echo(f"{config.task} does not repeat itself: the episodes that were open begin anew", err=True)
-    display = Display(config.steps, done)
-    boards = [TensorBoard(directory.path / "tensorboard", len(config.agents))] if TensorBoard.available() else []
-    again = f"go on with `lowgear train --resume {directory.path}`"
+        display.on_notice(f"{config.task} does not repeat itself: the episodes that were open begin anew")
+    boards = [TensorBoard(directory.path / "tensorboard", config)] if TensorBoard.available() else []
     try:
         with (
             stops(
@@ -209,14 +225,9 @@ def _run(directory: "RunDirectory", config: "RunConfig") -> None:
         display.close()
         for board in boards:
             board.close()
-        with contextlib.suppress(Exception):
-            training.close()
     if not finished:
         click.echo(f"stopped at {training.collector.steps} of {config.steps} steps; {again}", err=True)
         raise SystemExit(heard.exit_code)
-    if training.last_evaluation:
-        tables.print_evaluation(training.last_evaluation)
-    click.echo(str(directory.path))
 
 
 def _end_stuck(display: "Display", end: "OnStuck", again: str, why: str) -> None:
@@ -224,3 +235,8 @@ def _end_stuck(display: "Display", end: "OnStuck", again: str, why: str) -> None
     with contextlib.suppress(Exception):
         display.close()
     end(f"{why}; its code can't be interrupted, so the run ends here, with its policies as they stand; {again}")
+
+
+def _close(training: "Training") -> None:
+    with contextlib.suppress(Exception):
+        training.close()

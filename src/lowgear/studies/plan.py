@@ -17,6 +17,7 @@ from lowgear.bench.floor import update_flops
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import find
 from lowgear.envs import make_env
+from lowgear.evaluation.numbers import duration
 from lowgear.policy import fields
 from lowgear.policy.files import read_text
 from lowgear.studies.run_store import RunStore, StoredRun
@@ -99,8 +100,4 @@ def _update_flops(config: RunConfig) -> int:
 
 
 def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "unknown"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6_000 else f"{seconds / 3600:.1f} h"
+    return "unknown" if seconds is None else duration(seconds)

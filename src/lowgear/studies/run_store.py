@@ -28,7 +28,7 @@ from lowgear.studies.rows import SeedResult, TableRow
 from lowgear.studies.setup import Group
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
-from lowgear.training.progress import Listener
+from lowgear.training.progress import STARTING, Listener
 from lowgear.training.provenance import provenance
 from lowgear.training.signals import stops
 
@@ -181,10 +181,13 @@ class RunStore:
             shutil.rmtree(run.directory.path, ignore_errors=True)  # a beginning that was cut short
             run.directory.create(run.config, provenance())
         make = partial(make_env, run.config)
+        listeners = self.listeners(run.config, run.steps_done)
+        for listener in listeners:
+            listener.on_phase(STARTING)
         training = Training(run.config, make(run.config.environments), make, run.directory)
         try:
             with stops(training.stop, lambda: None) as heard:
-                finished = training.run(self.listeners(run.config, training.collector.steps))
+                finished = training.run(listeners)
         finally:
             training.close()
         if not finished:
