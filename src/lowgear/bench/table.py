@@ -6,6 +6,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from lowgear.report.terminal import print_table, print_text
+
 SPEED = (
     "steps/s: environment steps of all agents, each with an update of all the agent's learners. env, act, wait, other: "
     "shares of the loop's time in the environment, in the rest of collecting, waiting for the learner, in all else. "
@@ -30,23 +32,21 @@ def print_deploy(report: dict[str, Any]) -> None:
         f"{report['steps']:,} steps of {source}, gears {shares}, {report['picks_per_step']:.2f} picks a step",
         markup=False,
     )
-    console.print(_times(report))
+    print_table(_times(report), console)
     for line in _conclusions(report):
         console.print(line)
-    console.print(_estimates(report))
+    print_table(_estimates(report), console)
     console.print("Estimates: exact counts of multiply-adds and tanh times cycles assumed for each (docs/export.md).")
 
 
 def print_train(report: dict[str, Any]) -> None:
     """The report in two tables, each with what its columns mean."""
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 100
     found = report["provenance"]
     console.print(f"{report['cores']} cores, {report['backend']} ({found['device']}), jax {found['versions']['jax']}")
     for table, legend in ((_speed(report["cases"]), SPEED), (_distance(report["cases"]), DISTANCE)):
-        console.print(table)
-        console.print(legend)
+        print_table(table, console)
+        print_text(legend, console)
 
 
 def _table(*heads: str) -> Table:

@@ -61,6 +61,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     from rich.console import Console
 
     from lowgear.config.tasks import find
+    from lowgear.report.terminal import print_table
     from lowgear.studies import catalogue, table
     from lowgear.studies.plan import print_plan
     from lowgear.studies.progress import StudyDisplay
@@ -76,7 +77,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     errors = Console(stderr=True)
     display = StudyDisplay(errors)
     store = RunStore(out, display.listeners, display.progress)
-    print_plan(errors, store, groups, chosen.later)
+    print_plan(Console() if dry_run else errors, store, groups, chosen.later)
     if dry_run:
         return
     try:
@@ -90,7 +91,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     console = Console()
     console.print(f"\n{chosen.title}")
     for shown in table.terminal(rows):
-        console.print(shown)
+        print_table(shown, console)
     for remark in remarks:
         click.echo(remark)
     for path in catalogue.write(chosen, rows, remarks, setup, out / name):

@@ -109,6 +109,8 @@ def train(task: str | None, resume: Path | None, trust: bool, **options: Any) ->
     """
     from lowgear.config.run_directory import RunDirectory
 
+    if task is not None and resume is not None and Path(task).is_dir():
+        raise LowgearError(f"--resume goes on with one run at a time: name {resume} or {task}")
     if (task is None) == (resume is None):
         raise LowgearError("name a TASK to train, or a run to go on with by --resume DIR, and not both")
     if resume is not None:

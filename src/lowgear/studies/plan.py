@@ -20,6 +20,7 @@ from lowgear.envs import make_env
 from lowgear.evaluation.numbers import duration
 from lowgear.policy import fields
 from lowgear.policy.files import read_text
+from lowgear.report.terminal import print_table
 from lowgear.studies.run_store import RunStore, StoredRun
 from lowgear.studies.setup import Group
 
@@ -46,7 +47,7 @@ def print_plan(console: Console, store: RunStore, groups: Sequence[Group], later
             state,
             _time(seconds),
         )
-    console.print(table, highlight=False)
+    print_table(table, console)
     whole = None if None in times else sum(seconds for seconds in times if seconds is not None)
     left = sum(not run.finished for run in runs)
     console.print(
