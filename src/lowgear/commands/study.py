@@ -7,12 +7,13 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
+from lowgear.commands.completion import study_names, task_names
 from lowgear.commands.options import env_timeout_option, gears_option, list_option, recipe_option, steps_option
 
 
 @click.command()
-@click.argument("name", metavar="NAME")
-@click.argument("tasks", metavar="[TASK]...", nargs=-1)
+@click.argument("name", metavar="NAME", shell_complete=study_names)
+@click.argument("tasks", metavar="[TASK]...", nargs=-1, shell_complete=task_names)
 @list_option(
     "--seeds",
     lists.integers,

@@ -12,6 +12,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
+from lowgear.commands.completion import assignments, task_names, variants
 from lowgear.commands.options import (
     env_timeout_option,
     gears_option,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("task", required=False)
+@click.argument("task", required=False, shell_complete=task_names)
 @recipe_option
 @steps_option
 @list_option(
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     metavar=None,
     default="asymmetric",
     show_default=True,
+    shell_complete=variants,
 )
 @list_option(
     "--cost-coefficients",
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
     "assignments",
     multiple=True,
     metavar="NAME=VALUE",
+    shell_complete=assignments,
     help="Any setting of the recipe: --set batch=128 --set periods=2,5. `lowgear recipes show` lists them.",
 )
 @click.option(
