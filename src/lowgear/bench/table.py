@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lowgear.report.terminal import print_table, print_text
+from lowgear.report.terminal import print_table
 
 SPEED = (
     "steps/s: environment steps of all agents, each with an update of all the agent's learners. env, act, wait, other: "
@@ -42,11 +42,13 @@ def print_deploy(report: dict[str, Any]) -> None:
 def print_train(report: dict[str, Any]) -> None:
     """The report in two tables, each with what its columns mean."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 100
     found = report["provenance"]
     console.print(f"{report['cores']} cores, {report['backend']} ({found['device']}), jax {found['versions']['jax']}")
     for table, legend in ((_speed(report["cases"]), SPEED), (_distance(report["cases"]), DISTANCE)):
         print_table(table, console)
-        print_text(legend, console)
+        console.print(legend)
 
 
 def _table(*heads: str) -> Table:

@@ -9,6 +9,7 @@ import sys
 import click
 
 from lowgear import LowgearError, __version__
+from lowgear.commands.advise import advise
 from lowgear.commands.bench import bench
 from lowgear.commands.completion import completion
 from lowgear.commands.evaluate import evaluate
@@ -37,6 +38,7 @@ def cli() -> None:
       lowgear tasks                             the 16 published tasks with their presets
       lowgear tasks gym:Pendulum-v1 --gears 8,64
                                                 any other environment, and what its gears cost
+      lowgear advise cartpole-swingup           which gears and periods are worth training
       lowgear train cartpole-swingup --steps 100000 --seeds 0-2
                                                 three agents at once, into runs/
       lowgear recipes show                      every setting of the learners; train --set NAME=VALUE
@@ -52,7 +54,7 @@ def cli() -> None:
     """
 
 
-for command in (tasks, recipes, train, evaluate, tune, export, bench, report, study, studies, completion):
+for command in (tasks, recipes, advise, train, evaluate, tune, export, bench, report, study, studies, completion):
     cli.add_command(command)
 
 

@@ -118,17 +118,21 @@ class RunStore:
             *(StoredRun(RunDirectory(self._path(config), trust=True), config, False) for config in new),
         ]
 
-    def rows(self, groups: Sequence[Group], episodes: int) -> list[TableRow]:
-        """What the groups' agents score; only what is missing is trained and evaluated.
-
-        Agents that fail are left out, and groups of which none is left: `failures` tells of them.
-        """
+    def train(self, groups: Sequence[Group]) -> None:
+        """Whatever is missing of the groups' agents; `failures` tells of runs that fail."""
         for run in self.plan(groups):
             if not run.finished:
                 try:
                     self._train(run)
                 except LowgearError as error:
                     self.fail(run.directory.path, str(error))
+
+    def rows(self, groups: Sequence[Group], episodes: int) -> list[TableRow]:
+        """What the groups' agents score; only what is missing is trained and evaluated.
+
+        Agents that fail are left out, and groups of which none is left: `failures` tells of them.
+        """
+        self.train(groups)
         runs = self.plan(groups)
         members = [_members(runs, group) for group in groups]
         summaries: dict[str, dict[str, Any]] = {}  # by run, and by the member's name
