@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lowgear.report.terminal import print_table
+from lowgear.report.terminal import least_width, print_table
 
 SPEED = (
     "steps/s: environment steps of all agents, each with an update of all the agent's learners. env, act, wait, other: "
@@ -20,6 +20,7 @@ DISTANCE = (
     "the first updates, random steps included. Peaks are of the process so far, replay of all agents, in MiB."
 )
 MIB = 2**20
+NAME_WIDTH = 12  # columns in which a case's name still wraps well
 
 
 def print_deploy(report: dict[str, Any]) -> None:
@@ -47,7 +48,7 @@ def print_train(report: dict[str, Any]) -> None:
     found = report["provenance"]
     console.print(f"{report['cores']} cores, {report['backend']} ({found['device']}), jax {found['versions']['jax']}")
     for table, legend in ((_speed(report["cases"]), SPEED), (_distance(report["cases"]), DISTANCE)):
-        print_table(table, console)
+        print_table(table, console, least=least_width(table, console) + NAME_WIDTH)
         console.print(legend)
 
 

@@ -116,11 +116,10 @@ def _judge(
 
 def _still_rising(store: RunStore, group: Group, gain: float) -> bool | None:
     """Whether returns grew by a tenth of the gain in the last quarter; None where too few episodes ended to tell."""
-    (run,) = store.plan([group])
     quarters: dict[int, list[float]] = {3: [], 4: []}
-    for text in run.directory.metrics.read_text(encoding="utf-8").splitlines():
-        line = json.loads(text)
-        quarter = -(-4 * line["steps"] // run.config.steps)
+    texts = [run.directory.metrics.read_text(encoding="utf-8") for run in store.plan([group])]
+    for line in map(json.loads, "".join(texts).splitlines()):
+        quarter = -(-4 * line["steps"] // group.config.steps)
         score = line["return"] if line.get("success") is None else line["success"]
         if line["kind"] == "train" and line["episodes"] and quarter in quarters:
             quarters[quarter].append(score)
