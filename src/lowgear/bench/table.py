@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lowgear.report.terminal import least_width, print_table
+from lowgear.report.terminal import natural_width, print_table
 
 SPEED = (
     "steps/s: environment steps of all agents, each with an update of all the agent's learners. env, act, wait, other: "
@@ -20,7 +20,7 @@ DISTANCE = (
     "the first updates, random steps included. Peaks are of the process so far, replay of all agents, in MiB."
 )
 MIB = 2**20
-NAME_WIDTH = 12  # columns in which a case's name still wraps well
+NAME_WIDTHS = 12, 36  # columns in which a case's name still wraps well, and that it has at most
 
 
 def print_deploy(report: dict[str, Any]) -> None:
@@ -48,17 +48,24 @@ def print_train(report: dict[str, Any]) -> None:
     found = report["provenance"]
     console.print(f"{report['cores']} cores, {report['backend']} ({found['device']}), jax {found['versions']['jax']}")
     for table, legend in ((_speed(report["cases"]), SPEED), (_distance(report["cases"]), DISTANCE)):
-        print_table(table, console, least=least_width(table, console) + NAME_WIDTH)
+        print_table(table, console, least=_least_width(table, console))
         console.print(legend)
 
 
 def _table(*heads: str) -> Table:
     """A table of numbers whose first column is their name."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column(heads[0], max_width=36, overflow="fold")
+    table.add_column(heads[0], max_width=NAME_WIDTHS[1], overflow="fold")
     for head in heads[1:]:
         table.add_column(head, justify="right", no_wrap=True)
     return table
+
+
+def _least_width(table: Table, console: Console) -> int:
+    """Of a table whose first column is wrapped as far as it may."""
+    longest = max(len(str(cell)) for cell in table.columns[0].cells)
+    least, most = NAME_WIDTHS
+    return natural_width(table, console) - max(0, min(longest, most) - least)
 
 
 def _times(report: dict[str, Any]) -> Table:

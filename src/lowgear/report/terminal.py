@@ -40,11 +40,6 @@ def natural_width(table: Table, console: Console) -> int:
     return Measurement.get(console, console.options.update(width=UNLIMITED), table).maximum
 
 
-def least_width(table: Table, console: Console) -> int:
-    """Columns that it takes when all that may be wrapped is."""
-    return Measurement.get(console, console.options.update(width=UNLIMITED), table).minimum
-
-
 def _has_width(console: Console) -> bool:
     return console.is_terminal or "COLUMNS" in os.environ
 
