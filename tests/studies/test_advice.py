@@ -124,6 +124,9 @@ def test_agents_that_have_not_learned_are_told():
     held, widths = judge(0, 0, 0)
     assert not held.learned
     assert all(held.judge([one]).verdict == "unclear" for one in widths)
+    still, all_alike = judge(0, 0, 0, noise=0.0)  # as success rates often are at first
+    assert not still.learned
+    assert np.isnan(still.judge([all_alike[0]]).kept[0])
 
 
 def test_of_two_that_cost_the_same_the_simpler_is_chosen():

@@ -123,10 +123,13 @@ def _print(report: dict[str, Any]) -> None:
 
     title = f"{report['task']}, {report['steps']:,} steps, {len(report['seeds'])} seeds, {report['episodes']} episodes"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for head in ("gears", "periods", "rel.", "score [95%]", "kept [95%]", "FLOPs [95%]", "verdict"):
+    for head in ("gears", "rel.", "score [95%]", "kept [95%]", "FLOPs [95%]", "verdict"):
         table.add_column(head, justify="left" if head in ("gears", "verdict") else "right", no_wrap=True)
-    for row in [*report["options"], *report["periods"]]:
+    for row in report["options"]:
         table.add_row(*_cells(row))
+    for row in report["periods"]:
+        name, *others = _cells(row)
+        table.add_row(f"{name}, period {row['periods'][0]}", *others)
     print_table(table)
     print_text(
         f"score: mean return, or success rate; random actions score {_number(report['random_score'])}. kept: of what "
@@ -142,10 +145,9 @@ def _print(report: dict[str, Any]) -> None:
 def _cells(row: dict[str, Any]) -> list[str]:
     widths = "+".join(map(str, row["gears"])) if len(row["gears"]) > 1 else f"{row['gears'][0]} alone"
     setting = "" if row["relative_coefficient"] is None else f"{row['relative_coefficient']:g}"
-    score = [_number(value) for value in row["score"]]
+    score = [f"{value:.0f}" if abs(row["score"][0]) >= 100 else _number(value) for value in row["score"]]
     return [
         widths,
-        ",".join(map(str, row["periods"])),
         setting,
         f"{score[0]} [{score[1]}, {score[2]}]",
         *(_share(row[name]) for name in ("kept", "flops")),
@@ -157,7 +159,7 @@ def _share(interval: list[float | None]) -> str:
     mean, low, high = interval
     if mean is None or low is None or high is None:
         return "-"
-    return f"{mean:.0%} [{low:.0%}, {high:.0%}]"
+    return f"{mean:.0%} [{100 * low:.0f}, {100 * high:.0f}]"
 
 
 def _number(value: float) -> str:

@@ -165,7 +165,7 @@ class Judge:
         gain = self._draws(self.best.scores) - self._floors
         low, high = np.percentile(margin - self.keep * gain, [2.5, 97.5])
         verdict = "keeps" if low >= 0 else "loses" if high < 0 else "unclear"
-        kept = (self._mean(chosen.scores) - self.floor) / self.gain[0]
+        kept = (self._mean(chosen.scores) - self.floor) / self.gain[0] if self.gain[0] > 0 else np.nan
         return Judged(
             chosen.option,
             chosen.setting,

@@ -109,7 +109,7 @@ def _judge(
     judge = Judge([own[0] for own in played if len(own[0].option.gears) == 1], random, request.keep)
     judged = [judge.judge(own) for own in played]
     chosen = advice.choose(judged, request.keep)
-    each = advice.period_options(chosen.option)
+    each = advice.period_options(chosen.option) if judge.learned else []
     periods = [judge.judge(own) for own in play(each, "playing periods")] if each else []
     return judge, judged, advice.choose([chosen, *periods], request.keep) if periods else chosen, periods
 
@@ -168,7 +168,7 @@ def _of_periods(report: dict[str, Any]) -> str:
     chosen = report["chosen"]
     clear = [one for one in report["periods"] if one["verdict"] != "unclear"]
     if len(chosen["periods"]) == 1:
-        return f"A period of {chosen['periods'][0]} alone does as well for less."
+        return f"A period of {chosen['periods'][0]} alone does as well."
     if not clear:
         return f"Periods: no one of them is certainly better or worse; keep {','.join(map(str, chosen['periods']))}."
     lost = [str(one["periods"][0]) for one in clear if one["verdict"] == "loses"]

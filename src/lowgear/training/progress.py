@@ -72,7 +72,7 @@ class Display(Listener):
     def __init__(self, total: int, done: int = 0, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
         self._total, self._done, self._agents = total, done, 1
-        self._phase: str | None = None
+        self._phase: str | None = "starting"
         self._phase_began = time.perf_counter()
         self._shown = -PLAIN_EVERY_S  # when the last plain line was printed
         self._scores = ""
