@@ -9,7 +9,7 @@ from lowgear import LowgearError
 from lowgear.commands import lists
 from lowgear.commands.completion import assignments as complete_assignments
 from lowgear.commands.completion import task_names
-from lowgear.commands.options import json_option, list_option, widths_option
+from lowgear.commands.options import env_timeout_option, json_option, list_option, widths_option
 from lowgear.commands.output import show
 
 GEARS = (8, 32, 128)
@@ -47,6 +47,7 @@ PERIODS = (2, 5, 20)
     show_default=True,
     help="Where the run and what it tells are kept.",
 )
+@env_timeout_option
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and about how long it would take.")
 @json_option
 def advise(task: str, out: Path, dry_run: bool, as_json: bool, **options: Any) -> None:

@@ -62,7 +62,11 @@ def carry_out(request: Request, store: RunStore) -> dict[str, Any]:
     """Train, play, judge; the report, which is also kept."""
     group = request.group()
     store.train([group])
-    agents, config = store.policies(group), group.config
+    if store.failures:
+        raise LowgearError(store.failures[0])
+    agents, config = store.trained(group), group.config
+    if len(agents) < 2:
+        raise LowgearError(f"of {len(request.seeds)} agents {len(agents)} came to the end, too few to judge by")
     judge, judged, chosen, periods = _judge(request, config, agents, store.progress)
     report: dict[str, Any] = {
         "task": request.task.name,

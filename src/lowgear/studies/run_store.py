@@ -180,6 +180,11 @@ class RunStore:
         """The trained controllers of a group, seed by seed."""
         return [member.load() for member in _members(self.plan([group]), group)]
 
+    def trained(self, group: Group) -> list[Policy]:
+        """The same, without agents that stopped before the end."""
+        members = _members(self.plan([group]), group)
+        return [member.load() for member in members if member.number not in member.run.directory.read_stopped()]
+
     def _train(self, run: StoredRun) -> None:
         if not run.directory.config.exists():
             shutil.rmtree(run.directory.path, ignore_errors=True)  # a beginning that was cut short
