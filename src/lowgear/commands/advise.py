@@ -58,7 +58,7 @@ def advise(task: str, out: Path, dry_run: bool, as_json: bool, **options: Any) -
     over random actions and what it costs, with 95% intervals over seeds and episodes. Prints the `lowgear train`
     command, and says so where it cannot tell. Nothing is repeated: with more --seeds only those train.
 
-    A short sweep may favour narrow gears: what needs long training shows its worth late. docs/advise.md has the details.
+    A short sweep may favour narrow gears: what needs long training shows its worth late. Details: docs/advise.md.
 
     \b
       lowgear advise cartpole-swingup --dry-run
