@@ -156,6 +156,9 @@ def test_the_words_say_what_is_not_known():
     assert "Cheaper, and undecided: 8." in sure
     assert "Not certain" not in sure
     assert "Not certain: the interval does not clear 95%" in " ".join(words(report(verdict="unclear")))
+    own = " ".join(words(report(gears=(128,))))
+    assert "Nothing cheaper than 128 units alone, the best width, certainly keeps 95%" in own
+    assert "Worth training" not in own
     assert "still rising" in " ".join(words(report(still_rising=True)))
     (nothing,) = words(report(learned=False))
     assert nothing.startswith("Cannot tell: after 2,048 steps")

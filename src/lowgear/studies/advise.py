@@ -146,7 +146,9 @@ def words(report: dict[str, Any]) -> list[str]:
     gained = f"of what {report['best_width']} units alone gain over random actions"
     kept, flops = (_percents(chosen[name]) for name in ("kept", "flops"))
     found = [f"Worth training: {what}. Kept {kept} {gained}, at {flops} of the widest gear's FLOPs."]
-    if chosen["verdict"] != "keeps":
+    if chosen["gears"] == [report["best_width"]]:  # which keeps all of its own
+        found = [f"Nothing cheaper than {what}, the best width, certainly keeps {keep} of what it gains."]
+    elif chosen["verdict"] != "keeps":
         found.append(
             f"Not certain: the interval does not clear {keep}. More --seeds and --steps narrow it; until then train "
             "the widest gear beside it, as the command does."
@@ -158,7 +160,9 @@ def words(report: dict[str, Any]) -> list[str]:
     ]
     if unclear:
         shown = "; ".join(",".join(map(str, one["gears"])) for one in unclear)
-        found.append(f"Cheaper, and undecided: {shown}.")
+        found.append(
+            f"Cheaper, and undecided: {shown}. More --seeds, --steps and --episodes tell, or training them does."
+        )
     if len(chosen["gears"]) == 1 and chosen["gears"][0] == min(min(one["gears"]) for one in report["options"]):
         found.append("The narrowest width does it alone: no master is needed, unless longer training asks for more.")
     if report["periods"]:
