@@ -75,7 +75,7 @@ class Clock:
     def on_log(self, lines):
         pass
 
-    on_evaluation = on_notice = on_log
+    on_evaluation = on_notice = on_phase = on_log
 
     def on_steps(self, steps):
         if steps < self.first:

@@ -45,7 +45,7 @@ def test_prices_that_are_known_are_kept_with_the_policies_and_only_where_there_i
 
 
 def evaluate(run, *options):
-    result = CliRunner().invoke(cli, ["evaluate", str(run), "--episodes", "2", "--json", *options])
+    result = CliRunner().invoke(cli, ["evaluate", str(run), "--episodes", "2", "--json", "--replace", *options])
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report == json.loads((run / "evaluation.json").read_text())

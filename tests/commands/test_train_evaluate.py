@@ -33,7 +33,7 @@ def test_a_run_leaves_what_the_readme_says(run):
     trained = [line for line in lines if line["kind"] == "train"]
     assert {line["agent"] for line in trained} == {0, 1, 2, 3}
     assert all(line["gear0_critic_loss"] > 0 for line in trained if line["steps"] > 1100)
-    assert (run / "tensorboard" / "agent0").is_dir()
+    assert (run / "tensorboard" / "agent3-large-only-seed1").is_dir()
 
 
 def test_evaluate_keeps_the_json_contract(run):

@@ -57,6 +57,19 @@ def test_the_cheapest_setting_that_keeps_the_share():
     assert found.episodes_in_all <= (9 + 2 * 7) * BATCH
 
 
+@pytest.mark.parametrize(("episodes", "sizes"), [(2, [2]), (8, [8]), (20, [8, 8, 4])])
+def test_no_more_episodes_are_played_than_asked_for(episodes, sizes):
+    search = Search(controller(), Demand(keep_return=1.0, reference=1000.0), episodes)
+    assert search.sizes == sizes
+    played = {}
+    while wanted := search.next_batches():
+        for place, batch in wanted:
+            played[place] = played.get(place, 0) + sizes[batch]
+            swings = np.tile([100.0, -100.0], BATCH)[: sizes[batch]]
+            search.add(place, 1000.0 + swings, np.full(sizes[batch], cheaper(0)))
+    assert max(played.values()) == episodes == search.result().episodes
+
+
 def test_a_reference_sets_the_bar():
     found = run(Demand(keep_return=0.9, reference=1000.0), falling, cheaper)
     assert found.score_mean == pytest.approx(900)

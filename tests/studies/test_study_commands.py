@@ -203,9 +203,9 @@ def test_expert_data(studies, performance, monkeypatch) -> None:  # noqa: ARG001
 def test_a_dry_run_leaves_nothing_behind(tmp_path) -> None:
     result = study(tmp_path / "none", "performance", "reacher-easy", "cartpole-swingup", "--dry-run")
     assert not (tmp_path / "none").exists()
-    assert result.stdout == ""
-    assert "2 of 2 runs to do, about" in result.stderr
-    assert "1,152" in result.stderr
+    assert "2 of 2 runs to do, about" in result.stdout
+    assert "1,152" in result.stdout
+    assert result.stderr == ""
 
 
 def test_a_killed_study_goes_on(tmp_path) -> None:

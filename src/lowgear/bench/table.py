@@ -6,6 +6,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from lowgear.report.terminal import natural_width, print_table
+
 SPEED = (
     "steps/s: environment steps of all agents, each with an update of all the agent's learners. env, act, wait, other: "
     "shares of the loop's time in the environment, in the rest of collecting, waiting for the learner, in all else. "
@@ -18,6 +20,7 @@ DISTANCE = (
     "the first updates, random steps included. Peaks are of the process so far, replay of all agents, in MiB."
 )
 MIB = 2**20
+NAME_WIDTHS = 12, 36  # columns in which a case's name still wraps well, and that it has at most
 
 
 def print_deploy(report: dict[str, Any]) -> None:
@@ -30,10 +33,10 @@ def print_deploy(report: dict[str, Any]) -> None:
         f"{report['steps']:,} steps of {source}, gears {shares}, {report['picks_per_step']:.2f} picks a step",
         markup=False,
     )
-    console.print(_times(report))
+    print_table(_times(report), console)
     for line in _conclusions(report):
         console.print(line)
-    console.print(_estimates(report))
+    print_table(_estimates(report), console)
     console.print("Estimates: exact counts of multiply-adds and tanh times cycles assumed for each (docs/export.md).")
 
 
@@ -45,17 +48,24 @@ def print_train(report: dict[str, Any]) -> None:
     found = report["provenance"]
     console.print(f"{report['cores']} cores, {report['backend']} ({found['device']}), jax {found['versions']['jax']}")
     for table, legend in ((_speed(report["cases"]), SPEED), (_distance(report["cases"]), DISTANCE)):
-        console.print(table)
+        print_table(table, console, least=_least_width(table, console))
         console.print(legend)
 
 
 def _table(*heads: str) -> Table:
     """A table of numbers whose first column is their name."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column(heads[0], max_width=36, overflow="fold")
+    table.add_column(heads[0], max_width=NAME_WIDTHS[1], overflow="fold")
     for head in heads[1:]:
         table.add_column(head, justify="right", no_wrap=True)
     return table
+
+
+def _least_width(table: Table, console: Console) -> int:
+    """Of a table whose first column is wrapped as far as it may."""
+    longest = max(len(str(cell)) for cell in table.columns[0].cells)
+    least, most = NAME_WIDTHS
+    return natural_width(table, console) - max(0, min(longest, most) - least)
 
 
 def _times(report: dict[str, Any]) -> Table:

@@ -11,9 +11,11 @@ from lowgear import LowgearError
 from lowgear.commands import lists
 from lowgear.commands.options import gears_option, json_option, list_option, trust_option
 from lowgear.commands.output import show
+from lowgear.commands.runs import expanded, several_argument, show_each
 
 if TYPE_CHECKING:
     from lowgear.bench.train_cases import Case
+    from lowgear.export.source import Source
 
 
 @click.group()
@@ -22,7 +24,7 @@ def bench() -> None:
 
 
 @bench.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@several_argument
 @click.option("--agent", type=int, metavar="K", help="Which agent of the run.  [default: 0]")
 @click.option("--best", is_flag=True, help="The policy that scored best while training, not the last one.")
 @click.option("--cost-coefficient", type=float, metavar="X", help="Setting of the dial.  [default: the policy's own]")
@@ -30,7 +32,7 @@ def bench() -> None:
 @trust_option
 @json_option
 def deploy(
-    directory: Path,
+    directories: tuple[Path, ...],
     agent: int | None,
     best: bool,
     cost_coefficient: float | None,
@@ -38,7 +40,7 @@ def deploy(
     trust: bool,
     as_json: bool,
 ) -> None:
-    """Time the controller in DIR, a run directory or a policy file, as it would be deployed.
+    """Time the controller in each DIR, a run directory or a policy file, as it would be deployed.
 
     Compiles its C, and that of each gear alone, and replays whole episodes through them, through ONNX Runtime and, if
     installed, PyTorch, all in turn. Counts instructions where Valgrind is installed, reads energy where the processor
@@ -48,32 +50,46 @@ def deploy(
       lowgear bench deploy runs/NAME --agent 2
       lowgear bench deploy runs/NAME --cost-coefficient 0.03 --json
     """
-    from rich.console import Console
-
-    from lowgear.bench.deploy import measure
     from lowgear.bench.table import print_deploy
     from lowgear.export import compiler
-    from lowgear.export.source import read
 
     if episodes < 1:
         raise LowgearError(f"--episodes {episodes}: write 1 or more")
     compiler.need("lowgear bench deploy")
+    show_each(
+        {path: _source(path, agent, best, cost_coefficient, trust) for path in expanded(directories)},
+        lambda source: _deploy(source, episodes),
+        as_json,
+        lambda _, report: print_deploy(report),
+    )
+
+
+def _source(path: Path, agent: int | None, best: bool, cost_coefficient: float | None, trust: bool) -> "Source":
+    """The controller of a run or a policy file; one that never shifts is an error."""
+    from lowgear.export.source import read
+
+    source = read(path, agent, best, cost_coefficient, trust)
+    header = source.policy.header
+    if header.forced_gear is not None:
+        raise LowgearError(
+            f"{source.path} is {header.variant}: it never shifts, so there is nothing to compare; "
+            "name an asymmetric agent with --agent K, whose gears are timed alone as well"
+        )
+    return source
+
+
+def _deploy(source: "Source", episodes: int) -> dict[str, Any]:
+    from rich.console import Console
+
+    from lowgear.bench.deploy import measure
+
     with Console(stderr=True).status("recording episodes") as status:
-        source = read(directory, agent, best, cost_coefficient, trust)
-        header = source.policy.header
-        if header.forced_gear is not None:
-            raise LowgearError(
-                f"{source.path} is {header.variant}: it never shifts, so there is nothing to compare; "
-                "name an asymmetric agent with --agent K, whose gears are timed alone as well"
-            )
         stored = source.episodes(episodes)
-        report: dict[str, Any] = {
-            "policy": source.path.name,
-            "from_environment": source.make_env is not None,
-        } | measure(source.policy, stored, lambda what: status.update(what))
+        report: dict[str, Any] = {"policy": source.path.name, "from_environment": source.make_env is not None}
+        report |= measure(source.policy, stored, lambda what: status.update(what))
     if source.make_env is None:
         click.echo(f"note: on random observations, not on episodes: {source.no_env}", err=True)
-    show(report, as_json, print_deploy)
+    return report
 
 
 @bench.command()

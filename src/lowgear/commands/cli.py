@@ -9,11 +9,15 @@ import sys
 import click
 
 from lowgear import LowgearError, __version__
+from lowgear.commands.advise import advise
 from lowgear.commands.bench import bench
+from lowgear.commands.completion import completion
 from lowgear.commands.evaluate import evaluate
 from lowgear.commands.export import export
+from lowgear.commands.quiet import keep_out_warnings
 from lowgear.commands.recipes import recipes
 from lowgear.commands.report import report
+from lowgear.commands.studies import studies
 from lowgear.commands.study import study
 from lowgear.commands.tasks import tasks
 from lowgear.commands.train import train
@@ -34,6 +38,7 @@ def cli() -> None:
       lowgear tasks                             the 16 published tasks with their presets
       lowgear tasks gym:Pendulum-v1 --gears 8,64
                                                 any other environment, and what its gears cost
+      lowgear advise cartpole-swingup           which gears and periods are worth training
       lowgear train cartpole-swingup --steps 100000 --seeds 0-2
                                                 three agents at once, into runs/
       lowgear recipes show                      every setting of the learners; train --set NAME=VALUE
@@ -45,15 +50,17 @@ def cli() -> None:
       lowgear bench train walker-stand          how fast it trains here, and where the time goes
       lowgear study performance cartpole-swingup
                                                 a table of the paper, from training to table
+      lowgear completion bash                   lets your shell complete all this
     """
 
 
-for command in (tasks, recipes, train, evaluate, tune, export, bench, report, study):
+for command in (tasks, recipes, advise, train, evaluate, tune, export, bench, report, study, studies, completion):
     cli.add_command(command)
 
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    keep_out_warnings()
     for stream in (sys.stdout, sys.stderr):  # where λ can't be written, "?" is
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -1,17 +1,19 @@
 """`lowgear evaluate`: what a run's controllers score and cost."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
 from lowgear.commands.options import env_timeout_option, json_option, list_option, trust_option
-from lowgear.commands.output import progress_bar, show
+from lowgear.commands.output import progress_bar
+from lowgear.commands.runs import open_runs, several_argument, show_each
 
 if TYPE_CHECKING:
     from lowgear.config.run_directory import RunDirectory
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@several_argument
 @click.option("--episodes", default=200, show_default=True, help="Episodes of each agent.")
 @click.option(
     "--master",
@@ -39,36 +41,122 @@ if TYPE_CHECKING:
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
 @click.option("--seed", default=0, show_default=True, help="Of the episodes' starts.")
+@click.option("--replace", is_flag=True, help="Put this in the place of an evaluation.json that holds more.")
 @env_timeout_option
 @trust_option
 @json_option
-def evaluate(directory: Path, best: bool, trust: bool, as_json: bool, **options: Any) -> None:
-    """Score the controllers of the run in DIRECTORY over many episodes at once.
+def evaluate(
+    directories: tuple[Path, ...], best: bool, replace: bool, trust: bool, as_json: bool, **options: Any
+) -> None:
+    """Score the controllers of each run DIR over many episodes at once.
 
     Prints the cost coefficient λ and the same measured against the task's rewards (rel.), return (mean, 95% interval),
     share of the large gear, FLOPs per step and the reduction against the large gear alone, for every agent, and keeps
-    it in evaluation.json; an agent whose environment fails is listed there as missing. With several settings of the
-    dial it also draws return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it:
-    frontier.svg and frontier.png.
+    it in evaluation.json; an agent whose environment fails is listed there as missing. An evaluation of more settings,
+    or of the same with more episodes, stays there unless you --replace it. With several settings of the dial it also
+    draws return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it: frontier.svg and
+    frontier.png.
 
     \b
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --episodes 50
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --frontier 7
+      lowgear evaluate runs/walker-stand-*                     one run after another
     """
     from lowgear.commands import tables
-    from lowgear.config.run_directory import RunDirectory
-    from lowgear.policy.files import write_whole
 
     if options["episodes"] < 1:
         raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
-    run = RunDirectory(directory, trust)
-    policies = run.load_policies(best)
-    numbered = _at_settings(policies, options["cost_coefficients"], options["frontier"])
-    report = _evaluate(run, numbered, options)
-    show(report, as_json, lambda report: tables.print_evaluation(report["agents"]))
+    runs = open_runs(directories, trust)
+    chosen = {
+        path: _at_settings(run.load_policies(best), options["cost_coefficients"], options["frontier"])
+        for path, run in runs.items()
+    }
+    show_each(
+        runs,
+        lambda run: _evaluate(run, chosen[run.path], options),
+        as_json,
+        lambda _, report: tables.print_evaluation(report["agents"]),
+        lambda run, report: _keep(run, report, replace),
+    )
+
+
+def _keep(run: "RunDirectory", report: dict[str, Any], replace: bool) -> None:
+    """Write evaluation.json, and the frontier's picture, unless what stands there holds more."""
+    from lowgear.policy.files import write_whole
+
+    new, before = _Extent.of(report), None if replace else _before(run)
+    if before is not None and before.holds_more(new):
+        click.echo(
+            f"{run.evaluation} is kept: it has {before}, this has {new}; --replace puts this in its place", err=True
+        )
+        return
     write_whole(run.evaluation, json.dumps(report, indent=2).encode())
-    if len(numbered) > len(policies):
-        _draw_frontier(report, directory)
+    if new.settings > 1:
+        _draw_frontier(report, run.path)
+
+
+class _Extent(NamedTuple):
+    """How much an evaluation holds."""
+
+    steps: int  # of the policies
+    episodes: int
+    rows: tuple[tuple[int, str], ...]  # agents, and the coefficients they were played at
+
+    @classmethod
+    def of(cls, report: dict[str, Any]) -> "_Extent":
+        """An evaluation's."""
+        rows = tuple((row["agent"], f"{row['cost_coefficient']:.5g}") for row in report["agents"])
+        return cls(report["steps"], report["episodes"], rows)
+
+    @property
+    def settings(self) -> int:
+        """Of the dial, at which an agent was played."""
+        return max(Counter(agent for agent, _ in self.rows).values())
+
+    def holds_more(self, other: "_Extent") -> bool:
+        """Whether it has more settings, or all of the other's and more agents or episodes, of policies no younger."""
+        covers = set(other.rows) <= set(self.rows) and self.episodes >= other.episodes
+        beyond = (self.episodes, len(self.rows)) != (other.episodes, len(other.rows))
+        return (self.settings > other.settings or (covers and beyond)) and self.steps >= other.steps
+
+    def __str__(self) -> str:
+        settings, episodes = (
+            f"{count} {name}{'' if count == 1 else 's'}"
+            for count, name in ((self.settings, "setting"), (self.episodes, "episode"))
+        )
+        return f"{settings} of {episodes}"
+
+
+def _before(run: "RunDirectory") -> _Extent | None:
+    """What the evaluation that is there holds; None where there is none to keep."""
+    from lowgear.config.run import MOST_AGENTS, MOST_STEPS
+    from lowgear.policy import fields
+    from lowgear.policy.fields import BadField, entry
+    from lowgear.policy.files import read_json
+    from lowgear.policy.header import LARGEST_COEFFICIENT
+
+    if not run.evaluation.is_file():
+        return None
+
+    def row(raw: Any) -> dict[str, Any]:
+        found = fields.entries("a row", raw)
+        paid = entry(found, "cost_coefficient")
+        return {
+            "agent": fields.whole("agent", entry(found, "agent"), 0, MOST_AGENTS),
+            "cost_coefficient": fields.number("cost_coefficient", paid, -LARGEST_COEFFICIENT, LARGEST_COEFFICIENT),
+        }
+
+    try:
+        found = read_json(run.evaluation, "evaluation", "")
+        return _Extent.of(
+            {
+                "steps": fields.whole("steps", entry(found, "steps"), 0, MOST_STEPS),
+                "episodes": fields.whole("episodes", entry(found, "episodes"), 1, MOST_STEPS),
+                "agents": [row(raw) for raw in fields.items("agents", entry(found, "agents"), 1)],
+            }
+        )
+    except (BadField, LowgearError):
+        return None
 
 
 def _at_settings(

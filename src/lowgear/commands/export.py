@@ -7,14 +7,14 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands.options import json_option, trust_option
-from lowgear.commands.output import show
+from lowgear.commands.runs import expanded, several_argument, show_each
 
 if TYPE_CHECKING:
     from lowgear.export.source import Source
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@several_argument
 @click.option("--format", "form", type=click.Choice(["c", "onnx", "numpy"]), required=True, help="What to write.")
 @click.option("--agent", type=int, metavar="K", help="Which agent of the run.  [default: 0]")
 @click.option("--best", is_flag=True, help="The policy that scored best while training, not the last one.")
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 @click.option("--unchecked", is_flag=True, help="Write C even where no compiler can check it.")
 @trust_option
 @json_option
-def export(directory: Path, form: str, out: Path | None, as_json: bool, **options: Any) -> None:
-    """Write the controller in DIR, a run directory or a policy file, as something a robot can run.
+def export(directories: tuple[Path, ...], form: str, out: Path | None, as_json: bool, **options: Any) -> None:
+    """Write the controller in each DIR, a run directory or a policy file, as something a robot can run.
 
     \b
       c      NAME.h and NAME.c: C99, no allocation, no library; a self-test inside
@@ -47,25 +47,33 @@ def export(directory: Path, form: str, out: Path | None, as_json: bool, **option
       lowgear export runs/NAME --format c --cost-coefficient 0.03 --name walker --out firmware/
       lowgear export agent0.safetensors --format onnx
     """
+    from lowgear.export.plain import check_name
+    from lowgear.export.source import read
+
+    if options["name"] is not None:
+        check_name(options["name"])
+    if options["unchecked"] and form != "c":
+        raise LowgearError(f"--unchecked is for --format c: {form} is always checked")
+    paths = expanded(directories)
+    if out is not None and len(paths) > 1:
+        raise LowgearError(f"--out {out} has room for one controller, and {len(paths)} are named: leave it out")
+    chosen = (options["agent"], options["best"], options["cost_coefficient"], options["trust"])
+    sources = {path: read(path, *chosen) for path in paths}
+    show_each(sources, lambda source: _export(source, form, out, options), as_json, _print_export)
+
+
+def _export(source: "Source", form: str, out: Path | None, options: dict[str, Any]) -> dict[str, Any]:
     from rich.console import Console
 
     from lowgear.export import export as write
-    from lowgear.export.plain import check_name, default_name
-    from lowgear.export.source import ExportRequest, default_out, read, writable
+    from lowgear.export.plain import default_name
+    from lowgear.export.source import ExportRequest, default_out, writable
 
-    name = options["name"]
-    if name is not None:
-        check_name(name)
-    if options["unchecked"] and form != "c":
-        raise LowgearError(f"--unchecked is for --format c: {form} is always checked")
     with Console(stderr=True).status("exporting and checking"):
-        source = read(directory, options["agent"], options["best"], options["cost_coefficient"], options["trust"])
         place = writable(out or default_out(source, form))
-        request = ExportRequest(
-            source, name or default_name(source.policy.header.task), options["weights"], unchecked=options["unchecked"]
-        )
-        report = write(request, form, place)
-    show(report | {"out": str(place)}, as_json, lambda report: _print_export(source, report))
+        name = options["name"] or default_name(source.policy.header.task)
+        request = ExportRequest(source, name, options["weights"], unchecked=options["unchecked"])
+        return write(request, form, place) | {"out": str(place)}
 
 
 def _print_export(source: "Source", report: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from lowgear import LowgearError
+from lowgear.commands.completion import recipe_names
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -41,7 +42,11 @@ def widths_option(help_text: str) -> Callable[[Function], Function]:
 gears_option = widths_option("Hidden widths, cheapest first: 8,64.  [default: the paper's]")
 steps_option = click.option("--steps", type=int, help="Environment steps of each agent.  [default: the paper's]")
 recipe_option = click.option(
-    "--recipe", default="modern", show_default=True, help="Settings of the learners: modern or paper."
+    "--recipe",
+    default="modern",
+    show_default=True,
+    shell_complete=recipe_names,
+    help="Settings of the learners: modern or paper.",
 )
 trust_option = click.option(
     "--trust",

@@ -4,6 +4,8 @@ import click
 
 from lowgear.commands.options import json_option
 
+LEAST_WIDTH = 70  # columns in which the words of the last one still wrap well
+
 
 @click.group()
 def recipes() -> None:
@@ -26,11 +28,11 @@ def show(task: str | None, as_json: bool) -> None:
     import json
     from dataclasses import asdict, fields
 
-    from rich.console import Console
     from rich.table import Table
 
     from lowgear.config.recipes import RECIPES, Recipe, find
     from lowgear.config.tasks import find as find_task
+    from lowgear.report.terminal import print_table
 
     name = find_task(task).name if task else ""
     chosen = {recipe: asdict(find(recipe, name)) for recipe in RECIPES}
@@ -44,7 +46,7 @@ def show(task: str | None, as_json: bool) -> None:
         values = [_shown(settings[field.name]) for settings in chosen.values()]
         style = "bold" if len(set(values)) > 1 else None
         table.add_row(field.name, *values, field.metadata["doc"], style=style)
-    Console().print(table)
+    print_table(table, least=LEAST_WIDTH)
 
 
 def _shown(value: object) -> str:

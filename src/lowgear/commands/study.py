@@ -7,12 +7,13 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
+from lowgear.commands.completion import study_names, task_names
 from lowgear.commands.options import env_timeout_option, gears_option, list_option, recipe_option, steps_option
 
 
 @click.command()
-@click.argument("name", metavar="NAME")
-@click.argument("tasks", metavar="[TASK]...", nargs=-1)
+@click.argument("name", metavar="NAME", shell_complete=study_names)
+@click.argument("tasks", metavar="[TASK]...", nargs=-1, shell_complete=task_names)
 @list_option(
     "--seeds",
     lists.integers,
@@ -61,6 +62,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     from rich.console import Console
 
     from lowgear.config.tasks import find
+    from lowgear.report.terminal import print_table
     from lowgear.studies import catalogue, table
     from lowgear.studies.plan import print_plan
     from lowgear.studies.progress import StudyDisplay
@@ -76,7 +78,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     errors = Console(stderr=True)
     display = StudyDisplay(errors)
     store = RunStore(out, display.listeners, display.progress)
-    print_plan(errors, store, groups, chosen.later)
+    print_plan(Console() if dry_run else errors, store, groups, chosen.later)
     if dry_run:
         return
     try:
@@ -90,7 +92,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     console = Console()
     console.print(f"\n{chosen.title}")
     for shown in table.terminal(rows):
-        console.print(shown)
+        print_table(shown, console)
     for remark in remarks:
         click.echo(remark)
     for path in catalogue.write(chosen, rows, remarks, setup, out / name):

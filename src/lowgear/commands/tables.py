@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.measure import Measurement
 from rich.table import Table
 
 from lowgear.config.tasks import SOURCES, Task
+from lowgear.evaluation.numbers import score, score_pair
 from lowgear.policy.cost import cost_model
+from lowgear.report.terminal import natural_width, print_table, print_text
 
 if TYPE_CHECKING:  # its module loads NumPy, which a table of names can do without
     from lowgear.envs.protocol import EnvSpec
 
-LEGEND = """\
-HER: hindsight replay. Boltz: the master is sampled when it is evaluated.
-Scores and shares are means of five seeds, Fetch scores success rates. The
-reductions of MountainCar, Swimmer, Ant, PickAndPlace, walker and finger are
-those of the best seed. `lowgear tasks NAME` shows one task; any other
-environment is gym:ID, dmc:domain-task or envpool:ID."""
+LEGEND = (
+    "HER: hindsight replay. Boltz: the master is sampled when it is evaluated. Scores and shares are means of five "
+    "seeds, Fetch scores success rates. The reductions of MountainCar, Swimmer, Ant, PickAndPlace, walker and finger "
+    "are those of the best seed. `lowgear tasks NAME` shows one task; any other environment is gym:ID, "
+    "dmc:domain-task or envpool:ID."
+)
 
 Row = dict[str, Any]
 Column = tuple[str, Callable[[Row], str]]
@@ -44,12 +45,14 @@ def print_tasks(rows: Sequence[Row]) -> None:
     console = Console()
     speed = [SPEED] if "steps_per_second" in rows[0] else []
     whole = _table([NAME, *PRESET, *PUBLISHED, *speed], rows)
-    if Measurement.get(console, console.options.update(width=1000), whole).maximum <= console.width:
-        console.print(whole)
-    else:
-        console.print(_table([NAME, *PRESET, *speed], rows, title="Presets"))
-        console.print(_table([NAME, *PUBLISHED], rows, title="Published by the paper"))
-    console.print(LEGEND)
+    halves = [
+        _table([NAME, *PRESET, *speed], rows, title="Presets"),
+        _table([NAME, *PUBLISHED], rows, title="Published by the paper"),
+    ]
+    fit = natural_width(whole, console) <= console.width
+    for table in halves if not fit and all(natural_width(t, console) <= console.width for t in halves) else [whole]:
+        print_table(table, console)
+    print_text(LEGEND, console)
 
 
 def print_task(row: Row) -> None:
@@ -104,7 +107,13 @@ def _observation(row: Row) -> str:
 
 def _relative(row: Row) -> str:
     """The cost coefficient measured against the task's rewards."""
-    return "" if row["relative_coefficient"] is None else f"{row['relative_coefficient']:.3g}"
+    return "" if row["relative_coefficient"] is None else f"{row['relative_coefficient']:.2g}"
+
+
+def _return(row: Row) -> str:
+    """Mean and 95% interval; the mean alone where one episode leaves no interval."""
+    mean, half = row["return_mean"], row["return_ci95"]
+    return score_pair(mean, half) if half else score(mean)
 
 
 def _without_relative(columns: list[Column], rows: Sequence[Row]) -> list[Column]:
@@ -163,7 +172,7 @@ def print_evaluation(rows: Sequence[Row]) -> None:
         ("seed", lambda row: str(row["seed"])),
         ("λ", lambda row: f"{row['cost_coefficient']:.2g}"),
         (RELATIVE, _relative),
-        ("return", lambda row: f"{row['return_mean']:.1f} ± {row['return_ci95']:.1f}"),
+        ("return", _return),
         ("gears %", lambda row: "/".join(f"{100 * share:.0f}" for share in row["gear_share"]))
         if several
         else ("large", lambda row: f"{row['large_share']:.1%}"),
@@ -174,25 +183,23 @@ def print_evaluation(rows: Sequence[Row]) -> None:
     columns = _without_relative(columns, rows)
     if any(row["success_rate"] is not None for row in rows):
         columns.append(("success", lambda row: f"{row['success_rate']:.1%}"))
-    Console().print(_table(columns, rows, left=("", "variant")))
+    print_table(_table(columns, rows, left=("", "variant")), row="agent")
 
 
 def print_tuning(rows: Sequence[Row]) -> None:
     """Where the dials were set, one row for each agent, or how near they came.
 
-    `close` marks a setting whose interval does not clear the demand.
+    `close` marks a setting whose interval does not clear the demand, `nearest` one that does not meet it.
     """
     columns: list[Column] = [
         ("", lambda row: str(row["agent"])),
         ("seed", lambda row: str(row["seed"])),
-        ("λ", lambda row: f"{row['cost_coefficient']:.3g}" if row["meets"] else "none"),
+        ("λ", lambda row: f"{row['cost_coefficient']:.2g}" if row["meets"] else "none"),
         (RELATIVE, lambda row: _relative(row) if row["meets"] else ""),
-        ("score", lambda row: f"{row['score_mean']:.4g}"),
-        ("± 95%", lambda row: f"{row['score_ci95']:.2g}"),
+        ("score", lambda row: score_pair(row["score_mean"], row["score_ci95"])),
         ("of best", lambda row: f"{row['score_mean'] / row['best_score']:.1%}" if row["best_score"] > 0 else ""),
-        ("saved", lambda row: f"{row['flops_reduction']:.1%}"),
-        ("± 95%", lambda row: f"{row['flops_reduction_ci95']:.1%}"),
-        ("episodes", lambda row: str(row["episodes_in_all"])),
+        ("saved", lambda row: f"{row['flops_reduction']:.1%} ± {row['flops_reduction_ci95']:.1%}"),
+        ("played", lambda row: str(row["episodes_in_all"])),
         ("", lambda row: "nearest" if not row["meets"] else "" if row["certain"] else "close"),
     ]
-    Console().print(_table(_without_relative(columns, rows), rows, left=("",)))
+    print_table(_table(_without_relative(columns, rows), rows, left=("",)), row="agent")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lowgear import LowgearError
+from lowgear.commands.completion import task_names
 from lowgear.commands.options import json_option, widths_option
 from lowgear.commands.output import progress_bar, show
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=task_names)
 @widths_option("Widths to price instead of the preset, cheapest first: 8,64.")
 @click.option("--try", "try_out", is_flag=True, help="Step each task for a second with random actions.")
 @json_option

@@ -12,6 +12,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
+from lowgear.commands.completion import assignments, task_names, variants
 from lowgear.commands.options import (
     env_timeout_option,
     gears_option,
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
     from lowgear.config.run import RunConfig
     from lowgear.config.run_directory import RunDirectory
     from lowgear.envs.watchdog import OnStuck
+    from lowgear.training.loop import Training
     from lowgear.training.progress import Display
 
 
 @click.command()
-@click.argument("task", required=False)
+@click.argument("task", required=False, shell_complete=task_names)
 @recipe_option
 @steps_option
 @list_option(
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     metavar=None,
     default="asymmetric",
     show_default=True,
+    shell_complete=variants,
 )
 @list_option(
     "--cost-coefficients",
@@ -82,6 +85,7 @@ if TYPE_CHECKING:
     "assignments",
     multiple=True,
     metavar="NAME=VALUE",
+    shell_complete=assignments,
     help="Any setting of the recipe: --set batch=128 --set periods=2,5. `lowgear recipes show` lists them.",
 )
 @click.option(
@@ -110,6 +114,8 @@ def train(task: str | None, resume: Path | None, trust: bool, **options: Any) ->
     """
     from lowgear.config.run_directory import RunDirectory
 
+    if task is not None and resume is not None and Path(task).is_dir():
+        raise LowgearError(f"--resume goes on with one run at a time: name {resume} or {task}")
     if (task is None) == (resume is None):
         raise LowgearError("name a TASK to train, or a run to go on with by --resume DIR, and not both")
     if resume is not None:
@@ -177,24 +183,39 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
 
 def _run(directory: "RunDirectory", config: "RunConfig") -> None:
     from lowgear.commands import tables
-    from lowgear.envs import make_env, watchdog
+    from lowgear.envs import make_env
     from lowgear.training.loop import Training
-    from lowgear.training.progress import Display, TensorBoard
-    from lowgear.training.signals import stops
+    from lowgear.training.progress import STARTING, Display
 
     if directory.finished(config):
         click.echo(f"{directory.path} is finished; `lowgear evaluate {directory.path}` scores it", err=True)
         return
     make = partial(make_env, config)
-    training = Training(config, make(config.environments), make, directory)
-    done = training.collector.steps
-    if done:
-        click.echo(f"going on from {done} of {config.steps} steps", err=True)
+    with contextlib.ExitStack() as opened:
+        display = Display(config.steps)
+        opened.callback(display.close)
+        display.on_phase(STARTING)
+        training = Training(config, make(config.environments), make, directory)
+        opened.callback(_close, training)
+        _go(training, display, directory)
+    if training.last_evaluation:
+        tables.print_evaluation(training.last_evaluation)
+    click.echo(str(directory.path))
+
+
+def _go(training: "Training", display: "Display", directory: "RunDirectory") -> None:
+    """Train to the end; what stops it before is told, with the command that goes on."""
+    from lowgear.envs import watchdog
+    from lowgear.training.signals import stops
+    from lowgear.training.tensorboard import TensorBoard
+
+    config, again = training.config, f"go on with `lowgear train --resume {directory.path}`"
+    if training.collector.steps:
+        display.on_notice(f"going on from {training.collector.steps} of {config.steps} steps")
+        display.on_steps(training.collector.steps)
     if training.begins_anew:
-        click.echo(f"{config.task} does not repeat itself: the episodes that were open begin anew", err=True)
-    display = Display(config.steps, done)
-    boards = [TensorBoard(directory.path / "tensorboard", len(config.agents))] if TensorBoard.available() else []
-    again = f"go on with `lowgear train --resume {directory.path}`"
+        display.on_notice(f"{config.task} does not repeat itself: the episodes that were open begin anew")
+    boards = [TensorBoard(directory.path / "tensorboard", config)] if TensorBoard.available() else []
     try:
         with (
             stops(
@@ -211,14 +232,9 @@ def _run(directory: "RunDirectory", config: "RunConfig") -> None:
         display.close()
         for board in boards:
             board.close()
-        with contextlib.suppress(Exception):
-            training.close()
     if not finished:
         click.echo(f"stopped at {training.collector.steps} of {config.steps} steps; {again}", err=True)
         raise SystemExit(heard.exit_code)
-    if training.last_evaluation:
-        tables.print_evaluation(training.last_evaluation)
-    click.echo(str(directory.path))
 
 
 def _end_stuck(display: "Display", end: "OnStuck", again: str, why: str) -> None:
@@ -226,3 +242,8 @@ def _end_stuck(display: "Display", end: "OnStuck", again: str, why: str) -> None
     with contextlib.suppress(Exception):
         display.close()
     end(f"{why}; its code can't be interrupted, so the run ends here, with its policies as they stand; {again}")
+
+
+def _close(training: "Training") -> None:
+    with contextlib.suppress(Exception):
+        training.close()

@@ -11,7 +11,8 @@ import click
 from lowgear import LowgearError
 from lowgear.commands import lists
 from lowgear.commands.options import env_timeout_option, json_option, list_option, trust_option
-from lowgear.commands.output import progress_bar, show
+from lowgear.commands.output import progress_bar
+from lowgear.commands.runs import open_runs, several_argument, show_each
 
 if TYPE_CHECKING:
     from lowgear.config.run_directory import RunDirectory
@@ -26,7 +27,7 @@ DEMANDS = {  # what to write for each
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@several_argument
 @click.option(
     "--keep-return", type=float, metavar="SHARE", help="Keep this share of the best return, or success rate: 0.95."
 )
@@ -54,66 +55,129 @@ DEMANDS = {  # what to write for each
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
 @click.option("--seed", default=1, show_default=True, help="Of the episodes' starts; `lowgear evaluate` uses 0.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @env_timeout_option
 @trust_option
 @json_option
-def tune(directory: Path, agents: tuple[int, ...] | None, best: bool, as_json: bool, **options: Any) -> None:
-    """Set the dial of the agents in DIRECTORY to what meets a demand.
+def tune(
+    directories: tuple[Path, ...],
+    agents: tuple[int, ...] | None,
+    best: bool,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Set the dial of the agents in each run DIR to what meets a demand.
 
     Finds the cheapest setting that keeps a share of the return, or the best one within a share of the large gear's
-    FLOPs or within a time per step, and writes it into each policy as its default: `evaluate`, `export` and
-    `Agent.load` go by it. Says so where no setting meets the demand, and leaves that policy as it is.
+    FLOPs or within a time per step, and WRITES it into each policy file as its default: `evaluate`, `export` and
+    `Agent.load` go by it. What was written, and what stood there before, is shown; --dry-run writes nothing. Says so
+    where no setting meets the demand, and leaves that policy as it is (exit code 1 where none was set).
+
+    A setting is "close" where it meets the demand on average, but its 95% interval reaches to the other side: more
+    --episodes may move it. "nearest" stands where none meets the demand, beside the one that misses it least.
 
     \b
-      lowgear tune runs/NAME --keep-return 0.95
+      lowgear tune runs/NAME --keep-return 0.95 --dry-run
       lowgear tune runs/NAME --keep-return 0.95 --reference runs/NAME
       lowgear tune runs/NAME --max-flops 0.1
       lowgear tune runs/NAME --max-latency-us 0.06
     """
-    from lowgear.config.run_directory import RunDirectory
-    from lowgear.policy.files import write_whole
+    from lowgear.report.terminal import print_text
 
     _check(options)
-    run = RunDirectory(directory, options["trust"])
-    policies = _with_dials(run, agents, best)
+    runs = open_runs(directories, options["trust"])
+    chosen = {path: _with_dials(run, agents, best) for path, run in runs.items()}
+    reports = show_each(
+        runs,
+        lambda run: _tune(run, chosen[run.path], best, dry_run, options),
+        as_json,
+        lambda _, report: _print(report),
+    )
+    if not as_json:
+        for line in _meanings(reports):
+            print_text(line)
+    if not any(row["meets"] for report in reports for row in report["agents"]):
+        click.get_current_context().exit(1)
+
+
+def _tune(
+    run: "RunDirectory", policies: "dict[int, Policy]", best: bool, dry_run: bool, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Search, and write what was found, unless it is a dry run: into the policies, and into tuning.json."""
+    from lowgear.policy.files import write_whole
+
     found = dict(zip(policies, _search(run, list(policies.values()), options), strict=True))
     report = {
         "task": run.read_config().task,
         **{name: options[name] for name in DEMANDS},
         "reference": None if options["reference"] is None else str(options["reference"]),
+        "dry_run": dry_run,
         "agents": [
             {
                 "agent": agent,
                 "variant": policy.header.variant,
                 "seed": policy.header.seed,
                 "relative_coefficient": policy.at(found[agent].cost_coefficient).header.relative_coefficient,
+                "cost_coefficient_before": policy.header.cost_coefficient,
+                "policy": str(run.policy(agent, best)),
             }
             | asdict(found[agent])
             for agent, policy in policies.items()
         ],
     }
-    met = {agent: setting for agent, setting in found.items() if setting.meets}
-    for agent, setting in met.items():
-        policies[agent].at(setting.cost_coefficient).save(run.policy(agent, best))
+    if dry_run:
+        return report
+    for agent, setting in found.items():
+        if setting.meets:
+            policies[agent].at(setting.cost_coefficient).save(run.policy(agent, best))
     write_whole(run.path / "tuning.json", json.dumps(report, indent=2).encode())
-    show(report, as_json, _print)
-    if not met:
-        click.get_current_context().exit(1)
+    return report
 
 
 def _print(report: dict[str, Any]) -> None:
-    """The table, and what it has no room for."""
+    """The table, what it has no room for, and what was written."""
     from lowgear.commands import tables
 
     tables.print_tuning(report["agents"])
     for row in report["agents"]:
         if not row["meets"]:
             click.echo(_miss(row, report), err=True)
-        elif row["latency_us"] is not None:
+            continue
+        if row["latency_us"] is not None:
             click.echo(f"agent {row['agent']}: {row['latency_us']:.3g} µs per step")
+        before, after = (f"λ {row[name]:.3g}" for name in ("cost_coefficient_before", "cost_coefficient"))
+        verb = "would be written" if report["dry_run"] else "written"
+        click.echo(f"agent {row['agent']}: {after} {verb} to {row['policy']}, where {before} stood")
+
+
+def _meanings(reports: list[dict[str, Any]]) -> list[str]:
+    """The tables' words, those that are in them."""
+    report, rows = reports[0], [row for report in reports for row in report["agents"]]
+    share = report["keep_return"]
+    if share is not None:
+        whose = "the reference's score" if report["reference"] else "its best score along the dial"
+        demand = f"the cheapest setting of each agent that keeps {share:.1%} of {whose}"
+    elif report["max_flops"] is not None:
+        demand = f"the best setting of each agent within {report['max_flops']:.1%} of the large gear's FLOPs"
+    else:
+        demand = f"the best setting of each agent within {report['max_latency_us']:.3g} µs per step"
+    meanings = [f"λ: {demand}; score: mean return, or success rate, and its 95% interval"]
+    if any(row["best_score"] > 0 for row in rows):
+        meanings.append(
+            f"of best: score against {'the reference' if report['reference'] else 'the best along the dial'}"
+        )
+    meanings.append("saved: FLOPs against the large gear alone; played: episodes of the whole search")
+    if any(row["meets"] and not row["certain"] for row in rows):
+        meanings.append("close: meets the demand, but its 95% interval does not clear it; more --episodes may move it")
+    if not all(row["meets"] for row in rows):
+        meanings.append("nearest: no setting meets the demand; this one misses it least, and is not written")
+    return meanings
 
 
 def _miss(row: dict[str, Any], demand: dict[str, Any]) -> str:
+    from lowgear.evaluation.numbers import score, score_pair
+
     agent, nearest = f"agent {row['agent']}", f"the nearest, λ {row['cost_coefficient']:.3g},"
     if demand["max_latency_us"] is not None:
         return (
@@ -126,8 +190,8 @@ def _miss(row: dict[str, Any], demand: dict[str, Any]) -> str:
             f"{nearest} spends {1 - row['flops_reduction']:.1%}"
         )
     return (
-        f"{agent}: no setting scores {row['demanded']:.1f}, {demand['keep_return']:.1%} of "
-        f"{row['best_score']:.1f}; {nearest} scores {row['score_mean']:.1f} ± {row['score_ci95']:.1f}"
+        f"{agent}: no setting scores {score(row['demanded'])}, {demand['keep_return']:.1%} of "
+        f"{score(row['best_score'])}; {nearest} scores {score_pair(row['score_mean'], row['score_ci95'])}"
     )
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from lowgear import LowgearError
-from lowgear.envs import lines
+from lowgear.envs import lines, mujoco_notes
 from lowgear.envs.answering import Answering
 from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
 from lowgear.envs.goals import Asked
@@ -182,6 +182,7 @@ def _bounds(name: str, actions: gymnasium.Space[Any]) -> ActionBounds:
 
 def _make(name: str, env_id: str, limit: int | None) -> gymnasium.Env[Any, Any]:
     """One registered environment; gymnasium_robotics is loaded only for an id that nothing else knows."""
+    mujoco_notes.hear_for(env_id)
     try:
         try:
             return gymnasium.make(env_id, limit, disable_env_checker=True)

@@ -25,7 +25,7 @@ SETTINGS = 33  # along the dial: steps of 1.2 for a dial of 300
 COARSE = 8  # every so many settings are played first
 FINEST = 1 / 8  # of the step between settings, down to which the search goes on before a cliff
 CLOSE = 0.01  # of the demand: a setting that certainly meets it by more may stand before one
-BATCH = 8  # episodes of a setting at a time
+BATCH = 8  # episodes of a setting at a time, at most
 SURE = 1.3  # widens 95% intervals to 99% while searching: few episodes, looked at again and again
 FINE = 0.005  # of the demand: a difference too small to spend episodes on
 
@@ -75,7 +75,7 @@ class Search:
         # From settings that are sure to meet the demand, if any does, to settings that are not.
         self.settings = settings[::-1] if demand.caps else settings
         self._along = [float(place) for place in range(SETTINGS)]  # where each stands; those added later lie between
-        self._batches = -(-episodes_at_most // BATCH)
+        self.sizes = batch_sizes(episodes_at_most)
         self._scores: dict[int, list[DoubleArray]] = {}
         self._flops: dict[int, list[DoubleArray]] = {}
         self._latency: dict[int, list[DoubleArray]] = {}
@@ -170,7 +170,7 @@ class Search:
 
     def _played_out(self, place: int) -> bool:
         """Whether no more episodes are left to a setting."""
-        return len(self._margin(place)) >= self._batches * BATCH
+        return len(self._margin(place)) >= sum(self.sizes)
 
     @property
     def _against_best(self) -> bool:
@@ -188,7 +188,7 @@ class Search:
         mine, best = self._beside_best(place)
         ahead = mine - best
         reach = float(ahead.mean()) + SURE * half_width(ahead)
-        return reach > 2 * FINE * abs(float(best.mean())) and len(ahead) < self._batches * BATCH
+        return reach > 2 * FINE * abs(float(best.mean())) and len(ahead) < sum(self.sizes)
 
     def _lagging(self, place: int) -> tuple[int, int]:
         """The batch that a margin lacks: of the setting itself, or of the best one it is paired with."""
@@ -211,6 +211,11 @@ class Search:
             return self.demand.max_flops * self.policy.header.cost.gears[-1]
         best = self._best_score()
         return best * _share(self.demand.keep_return, best)
+
+
+def batch_sizes(episodes: int) -> list[int]:
+    """Episodes of a setting, a batch at a time; the last one may be smaller."""
+    return [min(BATCH, episodes - first) for first in range(0, episodes, BATCH)]
 
 
 def scores(played: Played) -> DoubleArray:
@@ -248,7 +253,8 @@ def search(
             now = [(s, place) for s, place, number in wanted if number == batch]
             at = [s.policy.at(s.settings[place]) for s, place in now]
             starts = int(np.random.SeedSequence((seed, batch)).generate_state(1)[0])
-            played = play_policies(at, make_env, BATCH, master, starts, progress, slots=BATCH)
+            size = searches[0].sizes[batch]
+            played = play_policies(at, make_env, size, master, starts, progress, slots=size)
             for player, (s, place) in enumerate(now):
                 flops = flops_each(played, player, s.policy.header.cost)
                 s.add(place, scores(played)[player], flops, latency(played, player) if latency else None)

@@ -6,5 +6,7 @@ run_store.py  trains what is missing and evaluates it; runs that exist are not r
 imitation.py  the same for imitators
 plan.py       what is to be run, and about how long it takes; progress.py shows how far it is
 rows.py       what a group of seeds scored and cost, beside the paper's figures
+advise.py     which gears and periods are worth training, from a short sweep; advice.py plays and judges controllers
+              that cut.py makes of others
 table.py      rows as CSV, Markdown, LaTeX and on a terminal; figure.py draws those of a sweep
 """

@@ -17,8 +17,10 @@ from lowgear.bench.floor import update_flops
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import find
 from lowgear.envs import make_env
+from lowgear.evaluation.numbers import duration
 from lowgear.policy import fields
 from lowgear.policy.files import read_text
+from lowgear.report.terminal import print_table
 from lowgear.studies.run_store import RunStore, StoredRun
 from lowgear.studies.setup import Group
 
@@ -45,7 +47,7 @@ def print_plan(console: Console, store: RunStore, groups: Sequence[Group], later
             state,
             _time(seconds),
         )
-    console.print(table, highlight=False)
+    print_table(table, console)
     whole = None if None in times else sum(seconds for seconds in times if seconds is not None)
     left = sum(not run.finished for run in runs)
     console.print(
@@ -99,8 +101,4 @@ def _update_flops(config: RunConfig) -> int:
 
 
 def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "unknown"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6_000 else f"{seconds / 3600:.1f} h"
+    return "unknown" if seconds is None else duration(seconds)

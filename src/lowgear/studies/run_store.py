@@ -28,7 +28,7 @@ from lowgear.studies.rows import SeedResult, TableRow
 from lowgear.studies.setup import Group
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
-from lowgear.training.progress import Listener
+from lowgear.training.progress import STARTING, Listener
 from lowgear.training.provenance import provenance
 from lowgear.training.signals import stops
 
@@ -118,17 +118,21 @@ class RunStore:
             *(StoredRun(RunDirectory(self._path(config), trust=True), config, False) for config in new),
         ]
 
-    def rows(self, groups: Sequence[Group], episodes: int) -> list[TableRow]:
-        """What the groups' agents score; only what is missing is trained and evaluated.
-
-        Agents that fail are left out, and groups of which none is left: `failures` tells of them.
-        """
+    def train(self, groups: Sequence[Group]) -> None:
+        """Whatever is missing of the groups' agents; `failures` tells of runs that fail."""
         for run in self.plan(groups):
             if not run.finished:
                 try:
                     self._train(run)
                 except LowgearError as error:
                     self.fail(run.directory.path, str(error))
+
+    def rows(self, groups: Sequence[Group], episodes: int) -> list[TableRow]:
+        """What the groups' agents score; only what is missing is trained and evaluated.
+
+        Agents that fail are left out, and groups of which none is left: `failures` tells of them.
+        """
+        self.train(groups)
         runs = self.plan(groups)
         members = [_members(runs, group) for group in groups]
         summaries: dict[str, dict[str, Any]] = {}  # by run, and by the member's name
@@ -176,15 +180,23 @@ class RunStore:
         """The trained controllers of a group, seed by seed."""
         return [member.load() for member in _members(self.plan([group]), group)]
 
+    def trained(self, group: Group) -> list[Policy]:
+        """The same, without agents that stopped before the end."""
+        members = _members(self.plan([group]), group)
+        return [member.load() for member in members if member.number not in member.run.directory.read_stopped()]
+
     def _train(self, run: StoredRun) -> None:
         if not run.directory.config.exists():
             shutil.rmtree(run.directory.path, ignore_errors=True)  # a beginning that was cut short
             run.directory.create(run.config, provenance())
         make = partial(make_env, run.config)
+        listeners = self.listeners(run.config, run.steps_done)
+        for listener in listeners:
+            listener.on_phase(STARTING)
         training = Training(run.config, make(run.config.environments), make, run.directory)
         try:
             with stops(training.stop, lambda: None) as heard:
-                finished = training.run(self.listeners(run.config, training.collector.steps))
+                finished = training.run(listeners)
         finally:
             training.close()
         if not finished:

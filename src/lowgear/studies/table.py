@@ -1,5 +1,6 @@
 """A study's rows as a table: on a terminal, and as CSV, Markdown and LaTeX beside each other."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,13 +13,16 @@ from lowgear.studies.rows import TableRow, aggregate
 
 Column = tuple[str, Callable[[TableRow], str]]
 RATE = 2  # scores nearer to zero are shown as success rates are
+SMALL = 0.1  # and those below with three digits
 
 
 def _number(value: float | None, like: float | None = None) -> str:
-    """One decimal place, or three for rates; as many as `like` would have."""
+    """One decimal place, or three for rates, and more for what is smaller still; as many as `like` would have."""
     if value is None:
         return ""
-    return f"{value:.1f}" if abs(value if like is None else like) >= RATE else f"{value:.3f}"
+    size = abs(value if like is None else like)
+    digits = 1 if size >= RATE else 3 if not 0 < size < SMALL else min(9, 2 - math.floor(math.log10(size)))
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # never minus zero
 
 
 def _percent(value: float | None) -> str:

@@ -132,6 +132,8 @@ class Training:
             return self._run()
 
     def _run(self) -> bool:
+        random_steps = self.config.recipe.random_steps
+        self._enter(f"taking {random_steps:,} random steps" if self.collector.steps < random_steps else None)
         try:
             while self.collector.steps < self.config.steps and not self._stopping:
                 self._chunk()
@@ -246,6 +248,8 @@ class Training:
         self._pending = None
         if self.collector.steps < self.config.recipe.random_steps:
             return False
+        if self._first_round_at is None and not self.learner.under_way:
+            self._enter("compiling the learners, or loading them")
         self.learner.start(self.config.recipe.chunk)
         return True
 
@@ -259,6 +263,7 @@ class Training:
             assert learned is not None
             if self._first_round_at is None:
                 self._first_round_at = now
+                self._enter(None)
             self._metrics = learned.metrics
             for agent, what in not_finite(learned).items():
                 self._stop(agent, f"it diverged ({what}): lower its learning rate")
@@ -299,6 +304,11 @@ class Training:
     def _write_stopped(self) -> None:
         if self._directory is not None:
             write_whole(self._directory.stopped, stopped_file(self.stopped))
+
+    def _enter(self, phase: str | None) -> None:
+        """Tell what the run is at, or that it learns."""
+        for listener in self._listeners:
+            listener.on_phase(phase)
 
     def _log(self) -> None:
         now, (then, steps_then) = time.perf_counter(), self._clock

@@ -1,15 +1,21 @@
-"""How a run looks while it goes: a live bar on a terminal, plain lines elsewhere, TensorBoard where it is installed."""
+"""How a run looks while it goes: a live bar on a terminal, plain lines elsewhere."""
 
-import contextlib
 import time
-from pathlib import Path
+from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from lowgear.evaluation.numbers import duration, score
 
 LogLine = dict[str, Any]  # of metrics.jsonl
 PLAIN_EVERY_S = 10.0
+RECENT_S = 30.0  # over which the rate is taken
+BAR_WIDTH = 24
+STARTING = "starting: making environments and networks"  # the phase before a run
 
 
 class Listener:
@@ -24,110 +30,172 @@ class Listener:
     def on_notice(self, text: str) -> None:
         """Something that a person should know now."""
 
+    def on_phase(self, phase: str | None) -> None:
+        """What the run is at, where it is not at learning."""
+
     def on_steps(self, steps: int) -> bool | None:  # noqa: ARG002
         """After each chunk; False ends the run early."""
         return None
 
 
+class Pace:
+    """Steps a second of late."""
+
+    def __init__(self) -> None:
+        self._marks: deque[tuple[float, int]] = deque()
+
+    def mark(self, steps: int, now: float) -> None:
+        """So many steps were done by now."""
+        self._marks.append((now, steps))
+        while len(self._marks) > 2 and now - self._marks[1][0] >= RECENT_S:
+            self._marks.popleft()
+
+    def restart(self) -> None:
+        """Forget what was: it says nothing of what comes."""
+        self._marks.clear()
+
+    @property
+    def rate(self) -> float | None:
+        """None until there is something to measure."""
+        if len(self._marks) < 2 or self._marks[-1][0] <= self._marks[0][0]:
+            return None
+        (began, first), (ended, last) = self._marks[0], self._marks[-1]
+        return (last - first) / (ended - began)
+
+
 class Display(Listener):
-    """Shows steps, speed, return, share of the large gear and the time left; means over the population."""
+    """Shows steps, the recent rate, the time left, and for each kind of agent its return and share of the large gear.
+
+    What comes before learning is named: starting, random steps, compiling. Its rate is not shown.
+    """
 
     def __init__(self, total: int, done: int = 0, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
-        self._total, self._first = total, done
-        self._began = self._shown = time.perf_counter()
-        self._status = "starting"
-        self._bar: Progress | None = None
+        self._total, self._done, self._agents = total, done, 1
+        self._phase: str | None = "starting"
+        self._phase_began = time.perf_counter()
+        self._shown = -PLAIN_EVERY_S  # when the last plain line was printed
+        self._scores = ""
+        self._pace = Pace()
+        self._bar: _Bar | None = None
         if self.console.is_terminal:
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                console=self.console,
-            )
-            self._task = self._bar.add_task(self._status, total=total, completed=done)
+            self._bar = _Bar(self, self.console)
+            self._task = self._bar.add_task("", total=total, completed=done)
             self._bar.start()
 
     def on_log(self, lines: list[LogLine]) -> None:
         """Take up the agents' latest figures."""
-        self._status = describe(lines)
-        if self._bar is None and time.perf_counter() - self._shown >= PLAIN_EVERY_S:
-            self._shown = time.perf_counter()
-            steps = lines[0]["steps"]
-            pace = (steps - self._first) / (time.perf_counter() - self._began)
-            left = (self._total - steps) / max(pace, 1e-9)
-            self.console.print(f"{steps}/{self._total} steps, {self._status}, {left:.0f} s left", highlight=False)
+        self._agents, self._done = len(lines), lines[0]["steps"]
+        self._scores = describe(lines)
+        now = time.perf_counter()
+        if self._bar is None and self._phase is None and now - self._shown >= PLAIN_EVERY_S:
+            self._shown = now
+            self._print(f"{self._done:,}/{self._total:,} steps, {self.status}")
 
     def on_evaluation(self, lines: list[LogLine]) -> None:
         """Say how the controllers scored."""
-        returns = sum(line["return_mean"] for line in lines) / len(lines)
-        shares = sum(line["large_share"] for line in lines) / len(lines)
-        rates = [line["success_rate"] for line in lines if line["success_rate"] is not None]
-        success = f", success {sum(rates) / len(rates):.0%}" if rates else ""
-        self.console.print(
-            f"evaluated at {lines[0]['steps']} steps: return {returns:.1f}{success}, large {shares:.0%}",
-            highlight=False,
-        )
+        self._print(f"evaluated at {lines[0]['steps']:,} steps: {describe(lines)}")
 
     def on_notice(self, text: str) -> None:
         """Say it, on one line."""
-        self.console.print(text, highlight=False, soft_wrap=True)
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def on_phase(self, phase: str | None) -> None:
+        """Say what it is at, until it learns."""
+        self._phase, self._phase_began = phase, time.perf_counter()
+        self._pace.restart()
+        self._pace.mark(self._done, self._phase_began)
+        if self._bar is None and phase is not None:
+            self._print(phase)
 
     def on_steps(self, steps: int) -> None:
         """Move the bar."""
+        self._done = steps
+        self._pace.mark(steps, time.perf_counter())
         if self._bar is not None:
-            self._bar.update(self._task, completed=steps, description=self._status)
+            self._bar.update(self._task, completed=steps)
+
+    @property
+    def status(self) -> str:
+        """What the run is at, in a line."""
+        if self._phase is not None:
+            return f"{self._phase}, {duration(time.perf_counter() - self._phase_began)} so far"
+        parts = [self._scores] if self._scores else []
+        rate = self._pace.rate
+        if rate:
+            parts += [
+                f"{rate * self._agents:,.0f} agent-steps/s",
+                f"{duration((self._total - self._done) / rate)} left",
+            ]
+        return ", ".join(parts) or "learning"
 
     def close(self) -> None:
         """Leave the terminal as it was."""
         if self._bar is not None:
             self._bar.stop()
 
+    def _print(self, text: str) -> None:
+        self.console.print(text, highlight=False, markup=False, soft_wrap=self._bar is None)
+
+
+class _Bar(Progress):
+    """A bar, and under it a line that is put together anew each time it is drawn."""
+
+    def __init__(self, display: Display, console: Console) -> None:
+        self._display = display
+        width = max(8, min(BAR_WIDTH, console.width - 30))
+        super().__init__(BarColumn(bar_width=width), MofNCompleteColumn(), TextColumn("steps"), console=console)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bar and the line."""
+        yield self.make_tasks_table(self.tasks)
+        yield Text(self._display.status)
+
 
 def describe(lines: list[LogLine]) -> str:
-    """The population in a few words."""
-    returns = [line["return"] for line in lines if line["return"] is not None]
-    shares = [line["large_share"] for line in lines if line["large_share"] is not None]
-    shown = (
-        f"return {sum(returns) / len(returns):.1f}, large {sum(shares) / len(shares):.0%}" if returns else "return -"
-    )
-    rate = lines[0]["steps_per_second"] * len(lines)
-    return f"{rate:.0f} agent-steps/s, {shown}"
+    """Each kind of agent in a few words: mean score, and the share of the large gear where a master picks."""
+    kinds: dict[str, list[LogLine]] = {}
+    for line in lines:
+        if _score(line) is not None and "stopped" not in line:
+            kinds.setdefault(_kind(line, lines), []).append(line)
+    if not kinds:
+        return "no episode has ended yet"
+    return "; ".join(f"{kind} {_scores(own)}" for kind, own in kinds.items())
 
 
-class TensorBoard(Listener):
-    """Writes every number of the log lines as a scalar, one run for each agent."""
+def _kind(line: LogLine, lines: list[LogLine]) -> str:
+    """The variant, with its coefficient where the variant has several."""
+    several = {_coefficient(other) for other in lines if other["variant"] == line["variant"]}
+    if len(several) == 1 and None not in several:
+        return str(line["variant"])
+    return f"{line['variant']} λ {_coefficient(line):.3g}"
 
-    def __init__(self, directory: Path, agents: int) -> None:
-        from tensorboardX import SummaryWriter
 
-        self._writers = [SummaryWriter(str(directory / f"agent{agent}")) for agent in range(agents)]
+def _coefficient(line: LogLine) -> float:
+    """As it was asked for: in rewards each seed has found its own."""
+    relative: float | None = line["relative_coefficient"]
+    return float(line["cost_coefficient"]) if relative is None else relative
 
-    @staticmethod
-    def available() -> bool:
-        """Whether the `tensorboard` extra is installed."""
-        from importlib.util import find_spec
 
-        return find_spec("tensorboardX") is not None
+def _scores(lines: list[LogLine]) -> str:
+    """Of agents of one kind."""
+    rates = [rate for line in lines if (rate := _success(line)) is not None]
+    shown = f"success {_mean(rates):.0%}" if rates else f"return {score(_mean([_score(line) for line in lines]))}"
+    if lines[0]["variant"] in ("small-only", "large-only"):
+        return shown
+    return f"{shown} with {_mean([line['large_share'] for line in lines]):.0%} large"
 
-    def on_log(self, lines: list[LogLine]) -> None:
-        """Training figures."""
-        self._add("train", lines)
 
-    def on_evaluation(self, lines: list[LogLine]) -> None:
-        """Evaluation figures."""
-        self._add("evaluation", lines)
+def _score(line: LogLine) -> float | None:
+    found: float | None = line["return_mean"] if line["kind"] == "evaluation" else line["return"]
+    return found
 
-    def close(self) -> None:
-        """Flush to disk, as far as it lets us: metrics.jsonl has the same numbers."""
-        for writer in self._writers:
-            with contextlib.suppress(OSError):
-                writer.close()
 
-    def _add(self, group: str, lines: list[LogLine]) -> None:
-        for line in lines:
-            for name, value in line.items():
-                if isinstance(value, float):
-                    with contextlib.suppress(OSError):
-                        self._writers[line["agent"]].add_scalar(f"{group}/{name}", value, line["steps"])
+def _success(line: LogLine) -> float | None:
+    found: float | None = line["success_rate"] if line["kind"] == "evaluation" else line["success"]
+    return found
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known)
