@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "--frontier",
     type=int,
     metavar="N",
-    help="N settings in even steps of the dial instead, both ends among them.",
+    help="N settings in even steps of the dial instead, both ends among them, and the policy's own.",
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
 @click.option("--seed", default=0, show_default=True, help="Of the episodes' starts.")
@@ -68,7 +68,7 @@ def evaluate(directory: Path, best: bool, trust: bool, as_json: bool, **options:
     show(report, as_json, lambda report: tables.print_evaluation(report["agents"]))
     write_whole(run.evaluation, json.dumps(report, indent=2).encode())
     if len(numbered) > len(policies):
-        _draw_frontier(report, directory)
+        _draw_frontier(report, directory, policies)
 
 
 def _at_settings(
@@ -76,6 +76,7 @@ def _at_settings(
 ) -> "list[tuple[int, Policy]]":
     """Every dial agent at each setting asked for, the others as they are, with the agents' numbers."""
     from lowgear.evaluation.evaluate import at_settings
+    from lowgear.policy.setting import deployed
 
     if coefficients is not None and count is not None:
         raise LowgearError("--cost-coefficients and --frontier both choose the settings: give one of them")
@@ -83,7 +84,7 @@ def _at_settings(
         raise LowgearError(f"--frontier {count}: a line needs 2 settings or more")
     settings = count or coefficients
     if settings is None:
-        return list(enumerate(policies))
+        return [(agent, deployed(policy)) for agent, policy in enumerate(policies)]
     if not any(policy.turns for policy in policies):
         raise LowgearError("no agent of this run has a dial: its coefficients were settled when it was trained")
     return at_settings(policies, settings)
@@ -91,7 +92,7 @@ def _at_settings(
 
 def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options: dict[str, Any]) -> dict[str, Any]:
     from lowgear.envs import make_env
-    from lowgear.evaluation.evaluate import play_policies, summarise
+    from lowgear.evaluation.evaluate import evaluation_row, play_policies
 
     config, episodes = run.read_config(), options["episodes"]
     master = options["master"] or config.master
@@ -110,14 +111,7 @@ def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options
         "episodes": episodes,
         "master": master,
         "agents": [
-            {
-                "agent": agent,
-                "variant": policy.header.variant,
-                "seed": policy.header.seed,
-                "cost_coefficient": policy.header.cost_coefficient,
-                "relative_coefficient": policy.header.relative_coefficient,
-            }
-            | summarise(played, place, policy.header.cost)
+            evaluation_row(played, place, agent, policy)
             for place, (agent, policy) in enumerate(numbered)
             if place not in played.missing
         ],
@@ -139,12 +133,12 @@ def _missing(numbered: "list[tuple[int, Policy]]", missing: Mapping[int, str]) -
     return {"missing": rows} if rows else {}
 
 
-def _draw_frontier(report: dict[str, Any], directory: Path) -> None:
+def _draw_frontier(report: dict[str, Any], directory: Path, policies: "list[Policy]") -> None:
     """Return against FLOPs as a picture, where the extra for pictures is installed."""
     try:
         from lowgear.report.frontier import draw
     except ImportError:
         click.echo("for a picture of the frontier: pip install 'lowgear[report]'", err=True)
         return
-    for path in draw(report, directory):
+    for path in draw(report, directory, policies):
         click.echo(str(path), err=True)
