@@ -1,6 +1,7 @@
 """Seeds together at each setting, against numbers worked out by hand."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from lowgear.report.settings import (
     named,
     wilson,
 )
+from lowgear.report.timing import StepTimes
 from tests.fixtures import reports
 from tests.fixtures.reports import BASELINES, TWO_DIALS, dial, report
 from tests.fixtures.runs import relative_rows, row, rows
@@ -206,3 +208,13 @@ def test_one_seed_has_the_interval_of_its_episodes() -> None:
     (setting,) = evaluated([one]).settings
     assert (setting.mean_low, setting.mean_high) == (88.0, 91.0)
     assert evaluated([row(0, "asymmetric", 0.1, 90.0, 0.3)]).settings[0].mean_low == 89.5
+
+
+def test_a_step_takes_what_its_gears_and_its_picks_take() -> None:
+    times = StepTimes((1.0, 10.0), 4.0, "a slow machine")
+    small, large = (evaluated([row(0, "asymmetric", 0.1, 90.0, share)]).settings[0] for share in (0.0, 1.0))
+    assert (times.of(small), times.of(large)) == (1.5, 10.5)  # picks hold for 8 steps
+    (alone,) = evaluated([row(0, "large-only", 0.0, 90.0, 1.0)]).settings
+    assert times.of(alone) == 10.0
+    assert times.of(replace(small, period=0.0)) == 1.0  # as a file may say
+    assert times.of(replace(small, gear_share=None)) is None

@@ -11,6 +11,7 @@ from lowgear.report.runs import RunData
 from lowgear.report.settings import aggregate, own_settings
 
 SEED = 0  # that of `lowgear evaluate`
+EPISODES_AT_MOST = 1_000  # whatever an evaluation says of itself
 
 
 def unscored(run: RunData) -> dict[int, Policy]:
@@ -27,11 +28,11 @@ def unscored(run: RunData) -> dict[int, Policy]:
 
 
 def score_own(run: RunData) -> RunData:
-    """The run with as many episodes of those agents as its evaluation has of the others."""
+    """The run with as many episodes of those agents as its evaluation has of the others, within reason."""
     missing = unscored(run)
     if not missing:
         return run
-    config, episodes = run.config, run.scored["episodes"]
+    config, episodes = run.config, min(run.scored["episodes"], EPISODES_AT_MOST)
     played = play_policies(list(missing.values()), partial(make_env, config), episodes, config.master, SEED)
     rows = [evaluation_row(played, place, agent, policy) for place, (agent, policy) in enumerate(missing.items())]
     scored = run.scored | {"agents": [*run.scored["agents"], *rows]}

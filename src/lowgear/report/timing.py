@@ -21,7 +21,7 @@ class StepTimes:
         """Of a mean step at a setting; None where an evaluation does not tell the shares of its gears."""
         if setting.gear_share is None or len(setting.gear_share) != len(self.gears_us):
             return None
-        picks = 0.0 if setting.period is None else 1 / setting.period
+        picks = 1 / setting.period if setting.period else 0.0
         return float(np.dot(setting.gear_share, self.gears_us)) + picks * self.pick_us
 
 
