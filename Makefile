@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow test-peers fuzz check format bench bench-peers peer-faults lock clean
+.PHONY: install demo test test-slow test-peers test-page fuzz check format bench bench-peers peer-faults lock clean
 
 install: .venv/installed
 
@@ -48,6 +48,13 @@ bench-peers: .venv-peers/installed  ## the work of one asymmetric agent by Stabl
 peer-faults: .venv-peers/installed .venv-zoo/installed  ## the same faults tried on four other tools and Lowgear
 	.venv-peers/bin/python benchmarks/peer_faults.py
 
+.page-tools/node_modules/axe-core/axe.min.js:
+	mkdir -p .page-tools
+	npm install --prefix .page-tools --no-save --silent axe-core@4
+
+test-page: install .page-tools/node_modules/axe-core/axe.min.js  ## the page in Chromium, with axe-core; needs npm
+	AXE_CORE=$(CURDIR)/.page-tools/node_modules/axe-core/axe.min.js $(BIN)/python -m pytest tests/report/test_page.py
+
 .venv-fuzz/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
@@ -80,4 +87,4 @@ lock:  ## write constraints.txt anew from what pyproject.toml admits today
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .venv-peers .venv-zoo .venv-fuzz .venv-lock .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-peers .venv-zoo .venv-fuzz .venv-lock .page-tools .pytest_cache .mypy_cache .ruff_cache

@@ -30,10 +30,11 @@ def test_seeds_of_other_prices_are_one_setting_of_the_dial(run):
     for row in dials:
         paid = row["relative_coefficient"] * units(run)[row["agent"]]
         assert row["cost_coefficient"] == pytest.approx(paid, rel=1e-5)
-    assert [row["relative_coefficient"] for row in dials[:3]] == [row["relative_coefficient"] for row in dials[3:]]
-    assert (dials[0]["relative_coefficient"], dials[2]["relative_coefficient"]) == (-1, 10)
+    assert [row["relative_coefficient"] for row in dials[:4]] == [row["relative_coefficient"] for row in dials[4:]]
+    # Both ends, the middle, and the policies' own.
+    assert [dials[place]["relative_coefficient"] for place in (0, 2, 3)] == [-1, 2, 10]
     settings = [s for s in aggregate(report).settings if s.variant == "asymmetric"]
-    assert [(s.relative, s.score.seeds) for s in settings] == [(row["relative_coefficient"], 2) for row in dials[:3]]
+    assert [(s.relative, s.score.seeds) for s in settings] == [(row["relative_coefficient"], 2) for row in dials[:4]]
     assert all(row["relative_coefficient"] is None for row in report["agents"] if row["variant"] == "large-only")
 
 

@@ -9,10 +9,20 @@ from typing import Any
 
 import pytest
 
+from lowgear.policy.file import Policy
 from lowgear.report.assemble import ReportOptions, assemble
+from lowgear.report.runs import RunData
+from lowgear.report.timing import StepTimes
 from tests.fixtures.runs import evaluate, make_run, row
 
 QUICK = ReportOptions(episodes=0, video=False, setting=None)
+
+
+@pytest.fixture(autouse=True)
+def few_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An episode of a thousand frames takes a minute to draw."""
+    monkeypatch.setattr("lowgear.report.assemble.FRAMES_AT_MOST", 20)
+    monkeypatch.setattr("lowgear.report.assemble.FRAMES", 60)
 
 
 def data(page: Path) -> dict[str, Any]:
@@ -36,7 +46,7 @@ def test_everything_that_a_whole_run_gives(tmp_path: Path) -> None:
     assert notices == []
     assert [play["label"] for play in run["plays"]][-2:] == ["small-only", "large-only"]
     scatter = run["figures"]["scatter"]["charts"][0]["series"]
-    assert [series["label"].split()[0] for series in scatter].count("asymmetric") == 2
+    assert [series["label"].split()[0] for series in scatter].count("asymmetric") == 3  # best, cheapest near it, own
     assert len(scatter[0]["x"]) == len(scatter[0]["hover"]) == 3
     assert (tmp_path / "run" / "report" / "episode.webp").is_file()
 
@@ -45,7 +55,8 @@ def test_without_an_evaluation_the_rest_is_there(tmp_path: Path) -> None:
     run, names, notices = build(make_run(tmp_path / "run"))
     assert "no finite evaluation" in run["summary"]["none"]
     assert "no finite evaluation" in run["figures"]["frontier"]["none"]
-    assert len(run["plays"]) == 5  # three settings of the dial and the baselines
+    assert len(run["plays"]) == 6  # three settings of the dial, its own and the baselines
+    assert [play["own"] for play in run["plays"] if play["first"]] == [True]
     assert "timeline.svg" in names
     assert "frontier.svg" not in names
     assert any("lowgear evaluate" in text for text in run["notices"])
@@ -55,10 +66,11 @@ def test_without_an_evaluation_the_rest_is_there(tmp_path: Path) -> None:
 def test_a_run_with_one_agent(tmp_path: Path) -> None:
     one = make_run(tmp_path / "run", variants=("large-only",), seeds=(0,))
     run, names, _ = build(evaluate(one, [row(0, "large-only", 0.0, 90.0, 1.0)]))
-    assert [line["cells"][3][0] for line in run["summary"]["rows"]] == ["1"]
+    assert [line["cells"][4][0] for line in run["summary"]["rows"]] == ["1"]
     assert len(run["plays"]) == 1
     assert "interval" not in run["figures"]["curves"]["charts"][0]["series"][0]
-    assert "one seed" in run["cards"]["large-only 0.0 False"]["facts"].values()
+    assert run["cards"]["large-only 0.0 False"]["facts"]["95% over episodes"] == "89.5 to 90.5"
+    assert ["20 episodes" in text for text in run["cautions"]] == [True, False]
     assert "frontier.svg" in names
 
 
@@ -67,7 +79,7 @@ def test_a_score_that_is_nan_is_left_out_and_said(tmp_path: Path) -> None:
     agents = [row(0, "asymmetric", 0.0001, math.nan, 0.5), row(1, "asymmetric", 0.0001, 80.0, 0.5)]
     run, _, _ = build(evaluate(path, agents))
     assert any("1 of 2 scores are not finite" in text for text in run["notices"])
-    assert run["summary"]["rows"][0]["cells"][0][0] == "80.0 ± 0.0"
+    assert run["summary"]["rows"][0]["cells"][0][0] == "80.0 (79.5 to 80.5)"
 
 
 def test_a_variant_of_another_version_is_drawn_too(tmp_path: Path) -> None:
@@ -172,3 +184,33 @@ def test_a_trained_run_with_frames_of_dm_control(tmp_path: Path) -> None:
         shown = browser.run("document.querySelector('table.summary').innerText")
         assert f"{row['return_mean']:.{0 if row['return_mean'] >= 100 else 1}f}" in shown
         assert browser.errors == []
+
+
+def test_what_is_deployed_is_scored_where_the_evaluation_has_none_of_it(tmp_path: Path) -> None:
+    path = evaluate(make_run(tmp_path / "run", variants=("asymmetric",), seeds=(0,)), None)
+    agents = [row(0, "asymmetric", coefficient, 90.0, 0.3) for coefficient in (0.0001 / 30, 0.001)]
+    evaluate(path, agents)
+    run, _, _ = build(path, ReportOptions(1, False, None, time_steps=times))
+    own = run["summary"]["rows"][-1]
+    assert own["note"] == "λ 0.0001, own setting, which export ships"
+    assert run["tiles"]["lead"] == "Asymmetric agents at λ 0.0001 (own setting, which export ships)"
+    assert run["tiles"]["cells"][3][0] == "a step of the C controller"
+    card = run["cards"][own["key"]]
+    assert card["export"] == f"lowgear export {path} --format c --agent 0"
+    assert run["cards"]["asymmetric 0.001 True"]["export"].endswith("--agent 0 --cost-coefficient=0.001")
+    # 7 tenths of 1 µs, 3 tenths of 10 µs, a pick of 4 µs every 8 steps.
+    assert run["cards"]["asymmetric 0.001 True"]["facts"]["time a step"] == "4.2 µs"
+    stars = [one for one in run["figures"]["frontier"]["charts"][0]["series"] if one.get("label") == "own setting"]
+    assert [star["keys"] for star in stars] == [[own["key"]]]
+
+
+def times(_: RunData, __: Policy) -> StepTimes:
+    return StepTimes((1.0, 10.0), 4.0, "a slow machine")
+
+
+def test_videos_of_every_episode(tmp_path: Path) -> None:
+    pytest.importorskip("pygame", reason="classic control is drawn by pygame, of the extra gym")
+    path = make_run(tmp_path / "run", variants=("small-only",), seeds=(0,))
+    _, names, _ = build(path, ReportOptions(0, True, None, videos=True))
+    assert "small-only.webp" in names
+    assert (path / "report" / "videos" / "small-only.webp").stat().st_size > 1000

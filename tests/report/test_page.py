@@ -1,6 +1,9 @@
 """The page in a real browser: it opens from disk, says the right numbers, and moves as one."""
 
 import json
+import os
+import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from lowgear.commands.report import report
+from lowgear.export.source import read
 from lowgear.report.page import embed
 from tests.fixtures.browser import CHROMIUM, Browser, chromium
 from tests.fixtures.runs import evaluate, make_run
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium: on Debian `apt-get install chromium`")
+AXE = os.environ.get("AXE_CORE")  # the path of axe.min.js
 HOSTILE = "</script><script>window.bad = 1</script><img src=x onerror='window.bad = 2'>"
 
 
@@ -25,7 +30,9 @@ def write(*options: Any) -> Path:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = evaluate(make_run(tmp_path_factory.mktemp("runs") / "car"))
-    return write(run, "--episodes", 4)
+    with pytest.MonkeyPatch.context() as patch:  # a thousand frames take a minute to draw
+        patch.setattr("lowgear.report.assemble.FRAMES_AT_MOST", 100)
+        return write(run, "--episodes", 4)
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +80,13 @@ def test_it_opens_from_disk_and_asks_for_nothing_else(browser: Browser, page: Pa
 def test_the_table_has_our_numbers_and_the_papers(browser: Browser) -> None:
     rows = browser.run("[...document.querySelectorAll('table.summary tbody tr')].map((row) => row.innerText)")
     cells = [" ".join(row.split()) for row in rows]
-    assert len(cells) == 4
+    assert len(cells) == 5
     assert cells[0].startswith("small-only 40.5 ± 0.7")
     assert "large-only 94.5 ± 0.7" in cells[1]
-    assert "best score 90.5 ± 0.7 paper 35.5 ± 48.9 30.0% paper 50.4% 66.5% paper 49.0% 2 paper 5" in cells[2]
+    assert "best score 90.5 ± 0.7 paper 35.5 ± 48.9 30.0% paper 50.4% 66.5% paper 49.0%" in cells[2]
     assert "cheapest that keeps 95% of the best 87.5 ± 0.7" in cells[3]
     assert cells[3].endswith("2,048 paper 100k")
+    assert "λ 0.0001, own setting, which export ships" in cells[4]
 
 
 @needs_browser
@@ -127,10 +135,93 @@ def test_the_view_follows_when_fewer_steps_are_shown(browser: Browser) -> None:
     )
     browser.run("document.querySelector('.controls input').focus()")
     browser.key("End")
-    view = browser.run("document.querySelector('.track svg').viewBox.baseVal.x")
+    view = browser.run("document.querySelector('.track.lines svg').viewBox.baseVal.x")
     last = int(browser.run("document.querySelector('.controls input').max"))
     assert view == last + 1 - 100
     assert browser.run("parseFloat(document.querySelector('.cursor i').style.left)") == pytest.approx(99.5)
+
+
+@needs_browser
+def test_the_keyboard_zooms_and_the_axis_follows(browser: Browser) -> None:
+    ticks = (
+        "[...document.querySelectorAll('.track.steps text')].map((text) => Number(text.textContent.replace(',', '')))"
+    )
+    last = int(browser.run("document.querySelector('.controls input').max"))
+    assert browser.run(ticks)[0] == 0
+    assert 0.7 * last < browser.run(ticks)[-1] <= last + 1
+    browser.run("document.querySelector('.controls input').focus()")
+    browser.key("End")
+    for _ in range(3):
+        browser.key("+")
+    assert browser.run("document.querySelector('.zoom select').value") == "50"
+    assert last - 50 <= browser.run(ticks)[0]
+    browser.key("-")
+    assert browser.run("document.querySelector('.zoom select').value") == "100"
+    for _ in range(2):
+        browser.run("document.querySelector('[aria-label=\"Zoom out\"]').click()")
+    assert browser.run("document.querySelector('.zoom select').value") == "0"
+    assert browser.run("document.querySelector('[aria-label=\"Zoom out\"]').disabled") is True
+
+
+@needs_browser
+def test_short_picks_are_columns_of_their_own_and_not_blended(browser: Browser) -> None:
+    """A large gear for one step in five, a thousand steps in 500 pixels: every pixel shows it, or none of it."""
+    found = browser.run(
+        "(() => { const bars = []; for (let i = 0; i < 1000; i += 5)"
+        "bars.push([i, i + 4, 0.45, 'small'], [i + 4, i + 5, 1, 'large']);"
+        "const names = ['fill', 'x', 'width', 'height'];"
+        "return columns(bars, 0, 1000, 500).map((one) => names.map((name) => one.getAttribute(name))); })()"
+    )
+    large = [(float(x), float(width), float(height)) for fill, x, width, height in found if fill == "large"]
+    assert len(large) == 200
+    assert all(x == int(x) and width == 1 for x, width, _ in large)
+    assert sum(width * height for _, width, height in large) == pytest.approx(500 * 26 / 5)
+
+
+@needs_browser
+def test_what_is_selected_can_be_exported_by_copy_and_paste(browser: Browser, page: Path) -> None:
+    command = "document.querySelector('.export code').textContent"
+    run = page.parents[1]
+    assert "own setting" in text(browser, ".card")
+    agent = re.findall(r"agent (\d)", text(browser, ".keys"))[0]  # that plays
+    assert browser.run(command) == f"lowgear export {run} --format c --agent {agent}"
+    browser.run("document.querySelector(\".frontier .dot[aria-label^='asymmetric, λ 0.001']\").focus()")
+    browser.key("Enter")
+    chosen = browser.run(command)
+    assert chosen == f"lowgear export {run} --format c --agent {agent} --cost-coefficient=0.001"
+    source = read(run, int(agent), coefficient=float(chosen.split("=")[1]))
+    assert source.policy.header.cost_coefficient == 0.001
+
+
+@needs_browser
+def test_little_data_is_said(browser: Browser) -> None:
+    said = text(browser, ".notice")
+    assert "Too little data" in said
+    assert "20 episodes of each controller" in said
+    assert "2 trained agents" in said
+
+
+@needs_browser
+def test_a_step_has_microseconds_beside_its_flops(browser: Browser) -> None:
+    if shutil.which("cc") is None and shutil.which("gcc") is None:
+        pytest.skip("no C compiler")
+    facts = " ".join(text(browser, ".card dl").split())
+    assert re.search(r"FLOPs a step [\d,]+ .* time a step [\d.]+ µs", facts)
+    assert "measured with this report on" in text(browser, ".panel:has(.summary) .hint")
+
+
+@needs_browser
+@pytest.mark.skipif(AXE is None, reason="no axe-core: `make test-page` brings it")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1440, 2560])
+def test_axe_finds_nothing_serious(browser: Browser, width: int, dark: bool) -> None:
+    assert AXE is not None
+    browser.size(width, 900, dark=dark)
+    browser.run("new Promise((done) => setTimeout(done, 150))")
+    browser.run("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    browser.run(Path(AXE).read_text())
+    found = browser.run("axe.run().then((found) => found.violations.map((v) => [v.impact, v.id, v.nodes[0].html]))")
+    assert [one for one in found if one[0] in ("serious", "critical")] == []
 
 
 @needs_browser
@@ -193,7 +284,7 @@ def test_the_selection_outlives_another_width(browser: Browser) -> None:
 
 
 @needs_browser
-@pytest.mark.parametrize("width", [390, 768, 1440])
+@pytest.mark.parametrize("width", [390, 768, 1440, 2560])
 def test_nothing_is_wider_than_the_window(browser: Browser, width: int) -> None:
     browser.size(width, 900)
     browser.run("new Promise((done) => setTimeout(done, 150))")

@@ -1,21 +1,28 @@
 """One episode to look at: what is shown is what was played."""
 
+import base64
+import io
+import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from lowgear import envs
+from lowgear import LowgearError, envs
 from lowgear.config.run import resolve
 from lowgear.config.tasks import find
 from lowgear.evaluation.evaluate import play_policies, starts, summarise
 from lowgear.policy.controller import Controller
 from lowgear.policy.file import Policy
+from lowgear.report import video
+from lowgear.report.film import page_frames, stills
 from lowgear.report.matplotlib_figure import save
-from lowgear.report.playback import Playback, frame_sheet, play_back, stills, video
+from lowgear.report.playback import Playback, play_back
 from lowgear.report.simulator import Simulator, open_simulator
-from lowgear.report.timeline import describe, legend, tracks, window
+from lowgear.report.timeline import describe, gear_values, legend, tracks, window
 from tests.fixtures.runs import random_policy
 
 TASK = "MountainCarContinuous-v0"
@@ -58,32 +65,70 @@ def test_the_same_seed_is_the_same_episode_and_another_is_not(policy: Policy) ->
     assert one.actions.shape != other.actions.shape or not np.array_equal(one.actions, other.actions)
 
 
-def test_frames_sheet_and_video(policy: Policy, tmp_path: Path) -> None:
+def drawn(policy: Policy, frames: int) -> Playback:
     pytest.importorskip("pygame", reason="classic control is drawn by pygame, of the extra gym")
-    simulator = open_simulator(policy.header, False)
-    assert simulator.render_error is None
-    playback = play_back(policy, simulator, "greedy", frames=20)
-    simulator.close()
+    with closing(open_simulator(policy.header, False)) as simulator:
+        assert simulator.render_error is None
+        return play_back(policy, simulator, "greedy", frames=frames)
+
+
+def test_the_page_can_put_every_frame_together_again(policy: Policy) -> None:
+    playback = drawn(policy, 20)
     count = len(playback.frames)
     assert count == -(-playback.episode.steps // playback.every) <= 20
-    sheet, film = frame_sheet(playback), video(playback)
-    assert sheet is not None
-    assert film is not None
-    assert (sheet["count"], sheet["columns"], max(sheet["width"], sheet["height"])) == (count, 10, 256)
-    from PIL import Image
+    assert playback.step_s == pytest.approx(1 / 30)
+    found = page_frames(playback, 10_000_000)
+    assert found is not None
+    assert (len(found["tiles"]), found["every"]) == (count, playback.every)
+    ground = picture_of(found["background"])
+    assert (found["width"], found["height"]) == ground.size == (600, 400)
+    for number, (left, top, data) in enumerate(found["tiles"]):
+        whole = ground.copy()
+        if data:
+            whole.paste(picture_of(data), (left, top))
+        away = np.abs(np.asarray(whole).astype(int) - np.asarray(playback.picture(number)))
+        assert away.mean() < 2
+    few = page_frames(playback, len(found["tiles"][1][2]) * 4)
+    assert few is not None
+    assert 2 <= len(few["tiles"]) < count
+    assert few["tiles"] == found["tiles"][:: few["every"] // playback.every]
 
-    (tmp_path / "film.webp").write_bytes(film)
-    with Image.open(tmp_path / "film.webp") as moving:
+
+def picture_of(data: str) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(data.split(",")[1]))).convert("RGB")
+
+
+@pytest.mark.parametrize("kind", ["webp", "gif"])
+def test_a_video_lasts_as_long_as_the_simulation(policy: Policy, tmp_path: Path, kind: str) -> None:
+    playback = drawn(policy, 20)
+    with Image.open(video.write(playback, tmp_path / f"film.{kind}")) as moving:
+        assert moving.size == (600, 438)
+        lasted = 0
+        for number in range(moving.n_frames):  # type: ignore[attr-defined]
+            moving.seek(number)
+            moving.load()
+            lasted += moving.info["duration"]
         # Frames that do not differ are one longer frame.
-        assert 1 < moving.n_frames <= count  # type: ignore[attr-defined]
-        assert moving.size == (sheet["width"], sheet["height"] + 34)
+        assert 1 < moving.n_frames <= len(playback.frames)  # type: ignore[attr-defined]
+    whole_s = len(playback.frames) * playback.every * playback.step_s
+    assert lasted / 1000 == pytest.approx(whole_s, rel=0.02)
     assert stills(playback, 3)[0][0] == 0
     assert len(stills(playback, 3)) == 3
 
 
+def test_a_video_of_another_kind_is_refused_before_anything_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(LowgearError, match=r"film.avi: a video's name ends in .webp, .gif, .mp4"):
+        video.check_kind(tmp_path / "film.avi")
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(LowgearError, match=r"pip install 'lowgear\[video\]'"):
+        video.check_kind(tmp_path / "film.mp4")
+
+
 def test_without_frames_there_is_no_video_but_a_timeline(policy: Policy, tmp_path: Path) -> None:
     playback = play_back(policy, trained_in(policy), "greedy")
-    assert (frame_sheet(playback), video(playback), stills(playback, 5)) == (None, None, [])
+    assert (page_frames(playback, 1_000_000), stills(playback, 5)) == (None, [])
     svg, png = save(describe(playback), tmp_path)
     assert "small gear" in svg.read_text()
     assert "large gear" in svg.read_text()
@@ -104,7 +149,8 @@ def test_the_timeline_ends_where_the_gear_has_settled(policy: Policy) -> None:
 
 def test_tracks_show_the_gears_their_picks_and_who_acted(policy: Policy) -> None:
     playback = with_gears(play_back(policy, trained_in(policy), "greedy", frames=0), 0, 0, 1, 0)
-    gears, action = tracks(playback, legend(playback))
+    gears, action, *others = tracks(playback, legend(playback))
+    assert [chart.y.label for chart in others] == ["reward", "value", "lead"]
     assert [(bar.start, bar.end) for bar in gears.bars] == [(0, 2), (2, 3), (3, 4)]
     assert gears.bars[0].height < gears.bars[1].height
     assert gears.marks[0] == 0
@@ -115,3 +161,23 @@ def test_tracks_show_the_gears_their_picks_and_who_acted(policy: Policy) -> None
     assert "75.0% of steps" in gears.series[0].label
     assert [series.spans for series in action.series] == [((0, 2), (3, 4)), ((2, 3),)]
     assert len(action.series[0].y) == 4
+
+
+def test_values_are_the_masters_and_hold_until_it_is_asked_again(policy: Policy) -> None:
+    playback = play_back(policy, trained_in(policy), "greedy", frames=0)
+    values, episode = gear_values(playback), playback.episode
+    assert values is not None
+    at = np.flatnonzero(episode.asked)
+    # Choices are gear 0 and 1 for each period in turn.
+    np.testing.assert_allclose(values[at, 0], episode.values[at, 0::2].max(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(values[at, 1], episode.values[at, 1::2].max(axis=1), rtol=1e-6)
+    assert (values[at].argmax(axis=1) == episode.gear[at]).all()
+    for start, end in zip(at, [*at[1:], episode.steps], strict=True):
+        assert (values[start:end] == values[start]).all()
+
+
+def test_a_gear_that_was_never_picked_has_no_values(policy: Policy) -> None:
+    alone = replace(policy, header=replace(policy.header, forced_gear=0))
+    playback = play_back(alone, trained_in(alone), "greedy", frames=0)
+    assert gear_values(playback) is None
+    assert [chart.y.label for chart in tracks(playback, ())] == ["gear", "a1", "reward"]

@@ -32,11 +32,12 @@ def test_the_best_agent_at_each_setting_and_the_best_baselines(run: RunData) -> 
     selected = select(run)
     assert [one.agent for one in selected] == [1] * 5 + [2, 5]
     assert [one.coefficient for one in selected[:5]] == pytest.approx(DIAL)
-    # 91 at best, so 86.45 is enough: the mean of 86.5 at the dear end is.
-    assert [one.coefficient for one in selected if one.first] == [0.001]
+    # The dial's own setting, whatever would do for less.
+    assert [one.coefficient for one in selected if one.first] == [0.0001]
+    assert [one.own for one in selected] == [False, False, True, False, False, False, False]
 
 
-@pytest.mark.parametrize(("at_most", "kept"), [(1, [0.001]), (2, [DIAL[0], 0.001]), (3, [DIAL[0], 0.0001, 0.001])])
+@pytest.mark.parametrize(("at_most", "kept"), [(1, [0.0001]), (2, [DIAL[0], 0.0001]), (3, [DIAL[0], 0.0001, 0.001])])
 def test_fewer_settings_keep_the_one_to_show(run: RunData, at_most: int, kept: list[float]) -> None:
     found = [one.coefficient for one in select(run, None, at_most) if one.main]
     assert found == pytest.approx(kept)
@@ -52,18 +53,19 @@ def test_a_setting_that_was_asked_for_comes_first(run: RunData) -> None:
 def test_a_relative_dial_is_shown_at_the_agents_own_prices(tmp_path: Path) -> None:
     relative = read_run(evaluate(make_run(tmp_path / "run", relative=True)))
     selected = [one for one in select(relative) if one.main]
-    assert [one.agent for one in selected] == [1, 1]
-    # Its unit is 0.003; 87.5 is enough of 90.5, so the dear end would be deployed.
+    assert [one.agent for one in selected] == [1, 1, 1]
+    # Its unit is 0.003, and its dial stands at 2 of them.
     assert [(one.coefficient, one.first) for one in selected] == [
         (pytest.approx(-0.003), False),
-        (pytest.approx(0.03), True),
+        (pytest.approx(0.006), True),
+        (pytest.approx(0.03), False),
     ]
-    assert [one.policy.header.relative_coefficient for one in selected] == [-1, 10]
+    assert [one.policy.header.relative_coefficient for one in selected] == pytest.approx([-1, 2, 10])
 
 
 def test_without_an_evaluation_the_last_scores_while_training_count(tmp_path: Path) -> None:
     selected = select(read_run(make_run(tmp_path / "run")))
-    assert [one.agent for one in selected] == [1, 1, 1, 3, 5]
+    assert [one.agent for one in selected] == [1, 1, 1, 1, 3, 5]
 
 
 def test_a_run_of_baselines_alone(tmp_path: Path) -> None:

@@ -1,11 +1,24 @@
 """Seeds together at each setting, against numbers worked out by hand."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lowgear.report.settings import Evaluation, agent_lines, aggregate, best, cheapest, named, wilson
+from lowgear.report.settings import (
+    CHEAPEST_NOTE,
+    OWN_NOTE,
+    Evaluation,
+    agent_lines,
+    aggregate,
+    best,
+    cheapest,
+    headline,
+    named,
+    wilson,
+)
+from lowgear.report.timing import StepTimes
 from tests.fixtures import reports
 from tests.fixtures.reports import BASELINES, TWO_DIALS, dial, report
 from tests.fixtures.runs import relative_rows, row, rows
@@ -153,3 +166,55 @@ def test_flops_of_the_large_gear_come_from_the_first_row_that_tells() -> None:
     unknown = reports.row(0, "asymmetric", 0.1, 1.0, math.nan)
     assert evaluated([unknown, reports.row(1, "asymmetric", 0.1, 1.0, 250.0)]).large_flops == 1000.0
     assert evaluated([]).large_flops is None
+
+
+def test_the_setting_that_is_deployed_is_marked_and_spoken_of() -> None:
+    found = aggregate(report(rows(0.001, 0.1)), {0: 0.1, 1: 0.1}).settings
+    assert [(s.coefficient, s.own, s.mixed) for s in found if s.variant == "asymmetric"] == [
+        (0.001, False, False),
+        (0.1, True, False),
+    ]
+    assert [note for note, s in named(found) if s.variant == "asymmetric"] == [
+        "best score",
+        f"{CHEAPEST_NOTE}, {OWN_NOTE}",
+    ]
+    of_dial = [s for s in found if s.variant == "asymmetric"]
+    assert headline(of_dial).coefficient == 0.1
+    assert headline(evaluated(rows(0.001, 0.1)).settings[:2]).coefficient == 0.1  # the cheapest near the best
+
+
+def test_agents_that_were_tuned_apart_are_together_where_they_are_deployed() -> None:
+    tuned = [*rows(0.001, 0.1), row(0, "asymmetric", 0.02, 89.0, 0.2), row(1, "asymmetric", 0.05, 90.0, 0.15)]
+    found = aggregate(report(tuned), {0: 0.02, 1: 0.05})
+    asymmetric = [s for s in found.settings if s.variant == "asymmetric"]
+    assert [(s.coefficient, s.score.seeds) for s in asymmetric if not s.mixed] == [(0.001, 2), (0.1, 2)]
+    (own,) = (s for s in asymmetric if s.own)
+    assert (own.score.mean, own.score.seeds, own.price) == (89.5, 2, "λ 0.02 to 0.05")
+    assert own.is_of(0, 0.02)
+    assert not own.is_of(0, 0.05)
+    assert own.gear_share == pytest.approx((0.825, 0.175))
+    assert all(own not in line for line in found.lines())
+    # One that stands where the frontier was played belongs to both.
+    found = aggregate(report(rows(0.001, 0.1)), {0: 0.001, 1: 0.1})
+    assert [(s.score.seeds, s.own) for s in found.settings if s.variant == "asymmetric"] == [
+        (2, True),
+        (2, False),
+        (2, False),
+    ]
+
+
+def test_one_seed_has_the_interval_of_its_episodes() -> None:
+    one = row(0, "asymmetric", 0.1, 90.0, 0.3) | {"return_interval": (88.0, 91.0)}
+    (setting,) = evaluated([one]).settings
+    assert (setting.mean_low, setting.mean_high) == (88.0, 91.0)
+    assert evaluated([row(0, "asymmetric", 0.1, 90.0, 0.3)]).settings[0].mean_low == 89.5
+
+
+def test_a_step_takes_what_its_gears_and_its_picks_take() -> None:
+    times = StepTimes((1.0, 10.0), 4.0, "a slow machine")
+    small, large = (evaluated([row(0, "asymmetric", 0.1, 90.0, share)]).settings[0] for share in (0.0, 1.0))
+    assert (times.of(small), times.of(large)) == (1.5, 10.5)  # picks hold for 8 steps
+    (alone,) = evaluated([row(0, "large-only", 0.0, 90.0, 1.0)]).settings
+    assert times.of(alone) == 10.0
+    assert times.of(replace(small, period=0.0)) == 1.0  # as a file may say
+    assert times.of(replace(small, gear_share=None)) is None

@@ -57,7 +57,7 @@ def test_one_robot_after_another_is_seen_and_followed() -> None:
             simulator.env.step(np.ones((1, policy.header.act_dim), np.float32))
         after = simulator.render()
         simulator.close()
-        assert before.shape == (256, 256, 3)
+        assert before.shape == (360, 640, 3)
         assert before.mean() > 30
         assert np.abs(before.astype(int) - after.astype(int)).mean() > 1
 

@@ -9,7 +9,7 @@ import pytest
 from lowgear.report import tables
 from lowgear.report.paper import published_figures
 from lowgear.report.runs import read_run
-from lowgear.report.text import number, score_pair, short, steps, tick
+from lowgear.report.text import number, score_interval, score_pair, short, steps, tick
 from tests.fixtures.runs import evaluate, make_run
 
 
@@ -52,7 +52,12 @@ def test_the_tiles_say_what_is_kept_and_what_is_saved(path: Path) -> None:
     assert found is not None
     assert found["lead"] == "Asymmetric agents at λ 0.001 (cheapest that keeps 95% of the best)"
     assert [cell[1] for cell in found["cells"]] == ["87.5", "92.6%", "85.5%", "10.0%"]
-    assert [cell[2] for cell in found["cells"]] == ["paper 35.5", "large-only: 94.5", "paper 49.0%", "paper 50.4%"]
+    assert [cell[2] for cell in found["cells"]] == [
+        "87.0 to 88.0, paper 35.5",
+        "large-only: 94.5, 20 episodes, 2 seeds",
+        "paper 49.0%",
+        "paper 50.4%",
+    ]
 
 
 def test_numbers_have_as_many_digits_as_make_sense() -> None:
@@ -62,3 +67,10 @@ def test_numbers_have_as_many_digits_as_make_sense() -> None:
     assert [steps(value) for value in (2048, 300_032, 2_500_000)] == ["2,048", "300k", "2.5M"]
     assert [tick(value, "number") for value in (-0.5, 10_000, 7e-05)] == ["−0.5", "10,000", "7e-05"]
     assert tick(0.125, "percent") == "12.5%"
+
+
+def test_an_interval_has_digits_enough_to_tell_its_ends_apart() -> None:
+    assert score_interval("return", 850.13, 850.02, 850.24) == "850.1 (850.0 to 850.2)"
+    assert score_interval("return", 851.0, 820.4, 870.2) == "851 (820 to 870)"
+    assert score_interval("return", 5.0, 5.0, 5.0) == "5.00 (5.00 to 5.00)"
+    assert score_interval("success rate", 0.9, 0.55, 0.98) == "90.0% (55.0% to 98.0%)"

@@ -22,6 +22,7 @@ from lowgear.commands.study import study
 from lowgear.commands.tasks import tasks
 from lowgear.commands.train import train
 from lowgear.commands.tune import tune
+from lowgear.commands.watch import watch
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,6 +46,7 @@ def cli() -> None:
       lowgear evaluate runs/NAME                return, share of the large gear, FLOPs saved
       lowgear tune runs/NAME --keep-return 0.95 the cheapest setting of the dial that keeps 95%
       lowgear report runs/NAME                  figures, tables, a page with an episode to watch
+      lowgear watch runs/NAME                   an episode in a window, or as a video
       lowgear export runs/NAME --format c       the controller as C that a robot can run
       lowgear bench deploy runs/NAME            its time per step, against ONNX Runtime
       lowgear bench train walker-stand          how fast it trains here, and where the time goes
@@ -54,7 +56,21 @@ def cli() -> None:
     """
 
 
-for command in (tasks, recipes, advise, train, evaluate, tune, export, bench, report, study, studies, completion):
+for command in (
+    tasks,
+    recipes,
+    advise,
+    train,
+    evaluate,
+    tune,
+    export,
+    bench,
+    report,
+    watch,
+    study,
+    studies,
+    completion,
+):
     cli.add_command(command)
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "--frontier",
     type=int,
     metavar="N",
-    help="N settings in even steps of the dial instead, both ends among them.",
+    help="N settings in even steps of the dial instead, both ends among them, and the policy's own.",
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
 @click.option("--seed", default=0, show_default=True, help="Of the episodes' starts.")
@@ -67,20 +67,18 @@ def evaluate(
     if options["episodes"] < 1:
         raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
     runs = open_runs(directories, trust)
-    chosen = {
-        path: _at_settings(run.load_policies(best), options["cost_coefficients"], options["frontier"])
-        for path, run in runs.items()
-    }
+    policies = {path: run.load_policies(best) for path, run in runs.items()}
+    chosen = {path: _at_settings(policies[path], options["cost_coefficients"], options["frontier"]) for path in runs}
     show_each(
         runs,
         lambda run: _evaluate(run, chosen[run.path], options),
         as_json,
         lambda _, report: tables.print_evaluation(report["agents"]),
-        lambda run, report: _keep(run, report, replace),
+        lambda run, report: _keep(run, report, policies[run.path], replace),
     )
 
 
-def _keep(run: "RunDirectory", report: dict[str, Any], replace: bool) -> None:
+def _keep(run: "RunDirectory", report: dict[str, Any], policies: "list[Policy]", replace: bool) -> None:
     """Write evaluation.json, and the frontier's picture, unless what stands there holds more."""
     from lowgear.policy.files import write_whole
 
@@ -92,7 +90,7 @@ def _keep(run: "RunDirectory", report: dict[str, Any], replace: bool) -> None:
         return
     write_whole(run.evaluation, json.dumps(report, indent=2).encode())
     if new.settings > 1:
-        _draw_frontier(report, run.path)
+        _draw_frontier(report, run.path, policies)
 
 
 class _Extent(NamedTuple):
@@ -164,6 +162,7 @@ def _at_settings(
 ) -> "list[tuple[int, Policy]]":
     """Every dial agent at each setting asked for, the others as they are, with the agents' numbers."""
     from lowgear.evaluation.evaluate import at_settings
+    from lowgear.policy.setting import deployed
 
     if coefficients is not None and count is not None:
         raise LowgearError("--cost-coefficients and --frontier both choose the settings: give one of them")
@@ -171,7 +170,7 @@ def _at_settings(
         raise LowgearError(f"--frontier {count}: a line needs 2 settings or more")
     settings = count or coefficients
     if settings is None:
-        return list(enumerate(policies))
+        return [(agent, deployed(policy)) for agent, policy in enumerate(policies)]
     if not any(policy.turns for policy in policies):
         raise LowgearError("no agent of this run has a dial: its coefficients were settled when it was trained")
     return at_settings(policies, settings)
@@ -179,7 +178,7 @@ def _at_settings(
 
 def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options: dict[str, Any]) -> dict[str, Any]:
     from lowgear.envs import make_env
-    from lowgear.evaluation.evaluate import play_policies, summarise
+    from lowgear.evaluation.evaluate import evaluation_row, play_policies
 
     config, episodes = run.read_config(), options["episodes"]
     master = options["master"] or config.master
@@ -198,14 +197,7 @@ def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options
         "episodes": episodes,
         "master": master,
         "agents": [
-            {
-                "agent": agent,
-                "variant": policy.header.variant,
-                "seed": policy.header.seed,
-                "cost_coefficient": policy.header.cost_coefficient,
-                "relative_coefficient": policy.header.relative_coefficient,
-            }
-            | summarise(played, place, policy.header.cost)
+            evaluation_row(played, place, agent, policy)
             for place, (agent, policy) in enumerate(numbered)
             if place not in played.missing
         ],
@@ -227,12 +219,12 @@ def _missing(numbered: "list[tuple[int, Policy]]", missing: Mapping[int, str]) -
     return {"missing": rows} if rows else {}
 
 
-def _draw_frontier(report: dict[str, Any], directory: Path) -> None:
+def _draw_frontier(report: dict[str, Any], directory: Path, policies: "list[Policy]") -> None:
     """Return against FLOPs as a picture, where the extra for pictures is installed."""
     try:
         from lowgear.report.frontier import draw
     except ImportError:
         click.echo("for a picture of the frontier: pip install 'lowgear[report]'", err=True)
         return
-    for path in draw(report, directory):
+    for path in draw(report, directory, policies):
         click.echo(str(path), err=True)

@@ -1,11 +1,20 @@
 """`lowgear report`: figures, tables and one page from run directories."""
 
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lowgear import LowgearError
 from lowgear.commands.options import trust_option
+
+if TYPE_CHECKING:
+    from lowgear.policy.file import Policy
+    from lowgear.report.runs import RunData
+    from lowgear.report.timing import StepTimes
+
+ROUNDS = 31  # of timing
 
 
 @click.command()
@@ -16,7 +25,11 @@ from lowgear.commands.options import trust_option
     help="Where the report goes.  [default: DIR/report, or ./report for several runs]",
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
-@click.option("--no-video", is_flag=True, help="Draw no frames: faster, and the page stays small.")
+@click.option(
+    "--video/--no-video",
+    default=None,
+    help="--video: also a file of every episode at full rate, in videos/. --no-video: no frames, which is faster.",
+)
 @click.option(
     "--episodes",
     default=64,
@@ -28,14 +41,14 @@ from lowgear.commands.options import trust_option
     "--setting",
     type=float,
     metavar="λ",
-    help="The dial's setting to show first.  [default: the cheapest that keeps 95% of the best return]",
+    help="The dial's setting to show first.  [default: the policy's own, which `lowgear export` ships]",
 )
 @trust_option
 def report(
     directories: tuple[Path, ...],
     out: Path | None,
     open_page: bool,
-    no_video: bool,
+    video: bool | None,
     episodes: int,
     setting: float | None,
     trust: bool,
@@ -43,7 +56,8 @@ def report(
     """Turn the runs in DIR... into figures, tables and one page that opens without a server.
 
     The page has the scores beside the paper's, the frontier, an episode to play through step by step, learning
-    curves and the run's configuration. Frontier and table come from evaluation.json, so evaluate first. Frames are
+    curves and the run's configuration. Frontier and table come from evaluation.json, so evaluate first; a setting that
+    the policies were tuned to since then is scored as well, and a step is timed as C. Frames are
     drawn in dm_control or Gymnasium (extras `dmc`, `gym`; on Debian also libegl1 and libgl1-mesa-dri); without them
     the rest is made all the same.
 
@@ -69,7 +83,7 @@ def report(
         written, notices = assemble(
             list(directories),
             out,
-            ReportOptions(episodes, not no_video, setting, trust),
+            ReportOptions(episodes, video is not False, setting, trust, video is True, _time_steps),
             lambda text: status.update(escape(text)),
         )
     for notice in notices:
@@ -79,3 +93,16 @@ def report(
     click.echo(f"{len(others)} figures, tables and videos beside it", err=True)
     if open_page:
         click.launch(index.resolve().as_uri())
+
+
+def _time_steps(run: "RunData", policy: "Policy") -> "StepTimes":
+    """What the parts of the run's controllers take as C on this machine; their shapes are the same for all agents."""
+    from lowgear.bench.deploy import latency
+    from lowgear.envs import make_env
+    from lowgear.export import compiler
+    from lowgear.export.source import record_episodes
+    from lowgear.report.timing import StepTimes, machine_name
+
+    compiler.need("the time of a step as C")
+    found = latency(policy, record_episodes(policy, partial(make_env, run.config), 1), ROUNDS)
+    return StepTimes(tuple(ns / 1000 for ns in found.gears_ns), found.pick_ns / 1000, machine_name())

@@ -39,6 +39,7 @@ class DmcEnv(CheckedEnv):
         layout = [(key, field_size(name, key, field.shape, field.dtype)) for key, field in fields.items()]
         own = math.ceil(first._step_limit) if math.isfinite(first._step_limit) else ANY_LIMIT
         self._limit = limit = max_episode_steps or own
+        self.step_s = float(first.control_timestep())  # of the simulation's time
         super().__init__(env_spec(name, bounds, layout, limit, has_success=False), bounds, num_envs)
         self._envs: list[Any] = []
 

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from lowgear.envs.protocol import BatchEnv
+from lowgear.evaluation.statistics import mean_interval
 from lowgear.policy.arrays import BoolArray, DoubleArray, FloatArray, IntArray
 from lowgear.policy.controller import Controller, chooser
 from lowgear.policy.cost import CostModel
 from lowgear.policy.file import Policy
+from lowgear.policy.setting import deployed, own_setting, same_setting
 
 ENVIRONMENTS_AT_MOST = 64  # making one costs EnvPool up to 50 ms
 NORMAL_95 = 1.96
@@ -131,21 +133,44 @@ def play_policies(
 
 
 def at_settings(policies: Sequence[Policy], settings: Sequence[float] | int) -> list[tuple[int, Policy]]:
-    """Every policy that has a dial at each setting, or at so many along it; the others as they are. Numbered."""
+    """Every policy that has a dial at each setting, or at so many along it and at its own; the others as they are.
+
+    Numbered.
+    """
     found = []
     for number, policy in enumerate(policies):
         dial = policy.header.dial
         if dial is None or not policy.turns:
-            found.append((number, policy))
+            found.append((number, deployed(policy)))
         else:
-            values = dial.settings(settings) if isinstance(settings, int) else settings
-            found += [(number, policy.at(value)) for value in values]
+            values = _along(policy, dial.settings(settings)) if isinstance(settings, int) else settings
+            found += [(number, deployed(policy, value)) for value in values]
     return found
+
+
+def _along(policy: Policy, settings: Sequence[float]) -> list[float]:
+    """The settings and, in its place among them, the policy's own."""
+    own = own_setting(policy)
+    return sorted([own, *(value for value in settings if not same_setting(value, own))])
 
 
 def slots_for(population: int, episodes: int) -> int:
     """How many environments each controller plays in at once."""
     return max(1, min(episodes, ENVIRONMENTS_AT_MOST // population))
+
+
+def evaluation_row(played: Played, place: int, agent: int, policy: Policy) -> dict[str, Any]:
+    """One controller as a row of what `lowgear evaluate --json` prints; `place` is where it stands in `played`."""
+    header = policy.header
+    about = {
+        "agent": agent,
+        "variant": header.variant,
+        "seed": header.seed,
+        "cost_coefficient": header.cost_coefficient,
+        "relative_coefficient": header.relative_coefficient,
+    }
+    interval = mean_interval(played.returns[place])
+    return about | summarise(played, place, header.cost) | {"return_interval": list(interval)}
 
 
 def summarise(played: Played, agent: int, cost: CostModel) -> dict[str, Any]:

@@ -49,6 +49,14 @@ def bootstrap(
     return float(low), float(high)
 
 
+def mean_interval(scores: npt.ArrayLike, samples: int = SAMPLES, seed: int = 0) -> tuple[float, float]:
+    """The 95% bootstrap interval of the mean of one agent's episodes."""
+    values = np.asarray(scores, np.float64)
+    drawn = np.random.default_rng(seed).integers(len(values), size=(samples, len(values)))
+    low, high = np.percentile(values[drawn].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)
+
+
 def spread(scores: Sequence[float]) -> Spread:
     """Everything that is shown of one task's seeds."""
     values = np.asarray(scores, np.float64)

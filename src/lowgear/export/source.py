@@ -18,6 +18,7 @@ from lowgear.evaluation.evaluate import starts
 from lowgear.evaluation.record import Episode, record, respond
 from lowgear.export.check import ExportedController, compare, require_equal
 from lowgear.policy.file import Policy, load
+from lowgear.policy.setting import deployed
 
 MakeEnv = Callable[[int], BatchEnv]
 SEED = 0  # of the recorded episodes, that of `lowgear evaluate`
@@ -95,7 +96,7 @@ def read(
         source = Source(load(path), path, None, None)
     else:
         raise LowgearError(f"{path}: no such run directory or policy file; `lowgear train` makes one")
-    policy = source.policy if coefficient is None else source.policy.at(coefficient)
+    policy = deployed(source.policy, coefficient)
     try:
         return replace(source, policy=policy, make_env=_environment(policy, source, trust))
     except LowgearError as error:

@@ -5,28 +5,34 @@ report/
   summary.md, settings.csv, episodes.csv
   figures/               SVG and PNG; one folder for each run where there are several
   episode.webp           the first episode with its gears
+  videos/                every episode of the page, at full rate, where they are wanted
 """
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lowgear import LowgearError
+from lowgear.policy.file import Policy
 from lowgear.policy.files import write_whole
-from lowgear.report import curves, frontier, page, profiles, scatter, sweeps, tables, timeline
+from lowgear.report import curves, frontier, page, profiles, scatter, sweeps, tables, timeline, video
 from lowgear.report.figure import Figure
 from lowgear.report.matplotlib_figure import save
+from lowgear.report.own import score_own, unscored
 from lowgear.report.page import RunSection
 from lowgear.report.paper import published_figures
-from lowgear.report.playback import FRAMES_AT_MOST, Playback, play_back, video
+from lowgear.report.playback import FRAMES_AT_MOST, Playback, play_back
 from lowgear.report.runs import RunData, read_run
 from lowgear.report.scatter import ControllerEpisodes
 from lowgear.report.selection import Selected, select
 from lowgear.report.simulator import open_simulator
+from lowgear.report.timing import StepTimes
 
-FRAMES = 900  # of all episodes of the page together, which keeps it under 10 MB
-SETTINGS = {1: 7, 4: 2}  # of each run's dial, for so many runs at most; beyond, one and no baselines
+FRAMES = 900  # of all episodes of the page but the first of each run, which has one for each step
+RATE = 25.0  # frames a second of episode.webp
+SETTINGS = {1: 8, 4: 2}  # of each run's dial, for so many runs at most; beyond, one and no baselines
 FRAMES_AT_LEAST = 10  # of an episode
 NO_VIDEO = "Frames were not wanted (--no-video)."
 
@@ -37,10 +43,12 @@ Progress = Callable[[str], None]
 class ReportOptions:
     """What a person asked for."""
 
-    episodes: int  # dots of each controller in return against cost; 0: none
-    video: bool
+    episodes: int  # dots of each controller in return against cost; 0: none, and nothing is scored or timed anew
+    video: bool  # frames in the page, and the first episode as a video
     setting: float | None  # of the dial: the episode shown first
     trust: bool = False  # the runs' tasks may import Python modules
+    videos: bool = False  # a file of every episode, at full rate
+    time_steps: Callable[[RunData, Policy], StepTimes] | None = None  # how long the parts of a controller take here
 
 
 def assemble(
@@ -55,8 +63,7 @@ def assemble(
         section = make_section(run, options, len(runs), progress)
         progress(f"{run.name}: figures")
         written += _save(section.figures.values(), folder / "figures" / name)
-        for playback in [playback for selected, playback in section.playbacks if selected.first]:
-            written += _write(folder, {f"episode-{name}.webp" if name else "episode.webp": video(playback)})
+        written += _videos(section, folder, name, options, progress)
         sections.append(section)
     progress("tables")
     written += _write(folder, _tables(sections))
@@ -72,12 +79,17 @@ def assemble(
 
 def make_section(run: RunData, options: ReportOptions, runs: int, progress: Progress) -> RunSection:
     """Play what a run's section shows, and describe its figures."""
-    settings = next((count for most, count in SETTINGS.items() if runs <= most), 1)
+    settings, notices = next((count for most, count in SETTINGS.items() if runs <= most), 1), []
+    if options.episodes and unscored(run):
+        progress(f"{run.name}: {run.scored['episodes']} episodes of each agent at its own setting")
+        run, why = _scored(run)
+        notices += why
     selected = select(run, options.setting, settings)
     if runs > max(SETTINGS):
         selected = [one for one in selected if one.main]
     frames = min(FRAMES_AT_MOST, FRAMES // max(1, runs * len(selected)))
-    playbacks, notices = _play(run, selected, options, max(frames, FRAMES_AT_LEAST), progress)
+    playbacks, missing = _play(run, selected, options, max(frames, FRAMES_AT_LEAST), progress)
+    notices += missing
     episodes: list[ControllerEpisodes] = []
     if playbacks and options.episodes:
         progress(f"{run.name}: {options.episodes} episodes of each controller")
@@ -85,8 +97,38 @@ def make_section(run: RunData, options: ReportOptions, runs: int, progress: Prog
             episodes = scatter.play_episodes(run, scatter.for_scatter(run, selected), options.episodes)
         except LowgearError as error:
             notices.append(f"No dots of single episodes: {error}")
+    times = None
+    if options.time_steps is not None and options.episodes and selected and run.settings:
+        progress(f"{run.name}: timing its C")
+        try:
+            times = options.time_steps(run, selected[0].policy)
+        except LowgearError as error:
+            notices.append(f"No microseconds: {error}")
     figures = _figures(run, playbacks, episodes)
-    return RunSection(run, tuple(playbacks), tuple(episodes), figures, (*run.notices, *notices))
+    return RunSection(run, tuple(playbacks), tuple(episodes), figures, (*run.notices, *notices), times)
+
+
+def _scored(run: RunData) -> tuple[RunData, list[str]]:
+    """With scores of the settings that are deployed, or why they could not be had."""
+    try:
+        return score_own(run), []
+    except LowgearError as error:
+        return run, [f"The policies' own setting was not evaluated, and could not be now: {error}"]
+
+
+def _videos(section: RunSection, folder: Path, name: str, options: ReportOptions, progress: Progress) -> list[Path]:
+    """The first episode, and where they are wanted all of them at full rate."""
+    shown = [(one, playback) for one, playback in section.playbacks if playback.frames]
+    written = []
+    for one, playback in shown:
+        if one.first:
+            progress(f"{section.run.name}: video")
+            written.append(video.write(playback, folder / (f"episode-{name}.webp" if name else "episode.webp"), RATE))
+        if options.videos:
+            progress(f"{section.run.name}: video of {one.label}")
+            file = re.sub(r"[^\w.-]+", "-", one.label.replace("λ ", ""))
+            written.append(video.write(playback, _make(folder / "videos" / name) / f"{file}.webp"))
+    return written
 
 
 def _play(
@@ -102,7 +144,8 @@ def _play(
             found = []
             for one in selected:
                 progress(f"{run.name}: an episode of {one.label}")
-                found.append((one, play_back(one.policy, simulator, run.config.master, frames=frames)))
+                most = FRAMES_AT_MOST if one.first or options.videos else frames
+                found.append((one, play_back(one.policy, simulator, run.config.master, frames=most)))
     except LowgearError as error:
         return [], [f"No episode could be played: {error}"]
     if not options.video:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from lowgear.config.paper import NOTHING, Figures
+from lowgear.policy.file import Policy
 from lowgear.report.figure import Axis, Chart, Figure, Series, TopAxis, axis, heights, score_axis, shared_labels
 from lowgear.report.matplotlib_figure import save
-from lowgear.report.settings import Evaluation, Setting, agent_lines, aggregate
-from lowgear.report.style import pays, variant_style
-from lowgear.report.text import count, percent, score, score_pair
+from lowgear.report.settings import Evaluation, Setting, agent_lines, aggregate, own_settings
+from lowgear.report.style import OWN, Style, pays, variant_style
+from lowgear.report.text import count, percent, score, score_interval, score_pair
 
 LOG_FROM = 5.0  # ratio of the dearest agent's FLOPs to the cheapest's
 REACH = 1.25  # how far beyond the outermost agents the axis follows their bars
@@ -21,9 +22,9 @@ NAMES = 12  # agents named in a note
 HINT = "Up is better, left is cheaper. Hover or tab to a point to see its setting, click or press Enter to select it."
 
 
-def draw(report: dict[str, Any], directory: Path) -> list[Path]:
-    """Draw what `lowgear evaluate --json` prints into `directory` as frontier.svg and frontier.png."""
-    return save(describe(aggregate(report)), directory)
+def draw(report: dict[str, Any], directory: Path, policies: Sequence[Policy] = ()) -> list[Path]:
+    """Draw what `lowgear evaluate --json` prints of `policies` into `directory` as frontier.svg and frontier.png."""
+    return save(describe(aggregate(report, own_settings(dict(enumerate(policies))))), directory)
 
 
 def describe(evaluation: Evaluation, paper: Figures = NOTHING) -> Figure:
@@ -46,6 +47,13 @@ def setting_name(setting: Setting) -> str:
     return f"{setting.variant}, {setting.price}" if pays(setting.variant) else setting.variant
 
 
+def setting_score(kind: str, setting: Setting) -> str:
+    """Its mean with the standard deviation over seeds, or with the interval over the episodes of a single one."""
+    if setting.score.seeds > 1:
+        return score_pair(kind, setting.score.mean, setting.score.std)
+    return score_interval(kind, setting.score.mean, setting.mean_low, setting.mean_high)
+
+
 def _chart(evaluation: Evaluation, paper: Figures) -> Chart:
     agents = [agent for setting in evaluation.settings for agent in setting.agents]
     if not agents:
@@ -61,6 +69,7 @@ def _chart(evaluation: Evaluation, paper: Figures) -> Chart:
     across = axis("FLOPs per step" + ", log scale" * log, flops, log)
     up = score_axis(evaluation.kind, [s.score.mean for s in evaluation.settings] + heights([*each, *published]))
     means = [_means(line, evaluation.kind, across, up) for line in lines]
+    means += [_own(setting, evaluation.kind) for setting in evaluation.settings if setting.own and setting.dial]
     top = TopAxis("share of the large gear's FLOPs", 1 / large) if large else None
     return Chart(across, up, (*each, *means, *published), top)
 
@@ -103,14 +112,27 @@ def _means(line: Sequence[Setting], kind: str, across: Axis, up: Axis) -> Series
         level=variant == "large-only",
         point_labels=shared_labels(names, x, y, across, up) if pays(variant) else (),
         hover=tuple(_hover(setting, kind) for setting in line),
-        keys=tuple(setting.key for setting in line),
+        keys=tuple("" if setting.own and dial else setting.key for setting in line),
+    )
+
+
+def _own(setting: Setting, kind: str) -> Series:
+    """The setting that is deployed, over the others."""
+    style = variant_style(setting.variant)
+    return Series(
+        (setting.flops,),
+        (setting.score.mean,),
+        Style(style.colour, *OWN),
+        label="own setting",
+        hover=(_hover(setting, kind),),
+        keys=(setting.key,),
     )
 
 
 def _hover(setting: Setting, kind: str) -> tuple[str, ...]:
     return (
-        setting_name(setting),
-        f"{kind} {score_pair(kind, setting.score.mean, setting.score.std)}",
+        setting_name(setting) + ", own setting" * setting.own,
+        f"{kind} {setting_score(kind, setting)}",
         f"{percent(setting.saved)} of FLOPs saved",
         f"{percent(setting.large_share)} of steps in the large gear",
     )
@@ -130,6 +152,8 @@ def _note(evaluation: Evaluation) -> str:
     """How to read it, and what could not be drawn."""
     relative = any(setting.relative is not None for setting in evaluation.settings)
     notes = ["rel.: relative cost coefficient." if relative else "λ: cost coefficient."]
+    if any(setting.own and setting.dial for setting in evaluation.settings):
+        notes.append("Star: the policies' own setting, which export ships.")
     if any(setting.score.seeds > 1 for setting in evaluation.settings):
         notes.append("Large marks: means, with 95% bootstrap intervals over seeds;")
         dial = any(setting.dial for setting in evaluation.settings)

@@ -98,6 +98,7 @@ def _stacked(canvas: Canvas, figure: Figure) -> list[Axes]:
         row.xaxis.label.set_visible(False)
     for row in rows:
         row.yaxis.label.set(rotation=0, ha="right", va="center")
+        row.yaxis.labelpad = 12
     canvas.align_ylabels(rows)
     return rows
 

@@ -15,20 +15,24 @@ from datetime import UTC, datetime
 from importlib import resources
 from string import Template
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
 from lowgear import __version__
 from lowgear.report import tables, timeline
 from lowgear.report.figure import Figure, to_json
-from lowgear.report.playback import Playback, frame_sheet
+from lowgear.report.film import page_frames
+from lowgear.report.playback import Playback
 from lowgear.report.runs import RunData
 from lowgear.report.scatter import ControllerEpisodes
 from lowgear.report.selection import Selected
-from lowgear.report.style import gear_name, gear_style, pays
+from lowgear.report.style import colour, gear_name, gear_style, pays, themes
 from lowgear.report.text import number, percent, short, steps
+from lowgear.report.timing import StepTimes
 
 Json = dict[str, Any]
+FRAME_BYTES = 12_000_000  # of all frames of the page together
 SCRIPTS = ("dom.js", "chart.js", "tracks.js", "player.js", "page.js")
 # What stands in the place of a figure that a run has no numbers for.
 NO_FIGURE = {
@@ -50,6 +54,7 @@ class RunSection:
     episodes: tuple[ControllerEpisodes, ...]
     figures: dict[str, Figure]  # by name
     notices: tuple[str, ...]  # the run's own among them
+    times: StepTimes | None = None
 
 
 def write(sections: Sequence[RunSection], together: Sequence[Figure]) -> str:
@@ -57,16 +62,21 @@ def write(sections: Sequence[RunSection], together: Sequence[Figure]) -> str:
     runs = [section.run for section in sections]
     tasks = list(dict.fromkeys(run.task.name for run in runs))
     heading = tasks[0] if len(tasks) == 1 else f"{len(runs)} runs, {len(tasks)} tasks"
-    script = '"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS)
-    style = _asset("page.css")
+    colours, names = themes()
+    script = f'"use strict";\nconst THEMED = {json.dumps(names)};\n' + "\n".join(_asset(name) for name in SCRIPTS)
+    style = colours + _asset("page.css")
     data: Json = {
-        "runs": [_section(section) for section in sections],
+        "runs": [_section(section, FRAME_BYTES // len(sections)) for section in sections],
         "comparison": {"table": tables.comparison(runs), "figures": [_panel(figure) for figure in together]},
     }
     return Template(_asset("page.html")).substitute(
         TITLE=html.escape(f"{', '.join(tasks)} – Lowgear report"),
         HEADING=html.escape(heading),
         VERSION=html.escape(__version__),
+        SMALL=colour("small"),
+        LARGE=colour("large"),
+        ICON_SMALL=quote(colour("small")),
+        ICON_LARGE=quote(colour("large")),
         DATE=datetime.now(UTC).strftime("%d %B %Y"),
         STYLE=style,
         STYLE_HASH=_hash(style),
@@ -85,9 +95,11 @@ def embed(data: Json) -> str:
     return text
 
 
-def _section(section: RunSection) -> Json:
-    """Everything of one run."""
-    run, figures = section.run, section.figures
+def _section(section: RunSection, frame_bytes: int) -> Json:
+    """Everything of one run; half of the bytes of its frames are for the episode that is shown first."""
+    run, figures, times = section.run, section.figures, section.times
+    others = max(1, len(section.playbacks) - 1)
+    main = next((one.agent for one, _ in section.playbacks if one.main), None)
     units = " and ".join(map(str, run.config.gears))
     panels = {name: {"title": title, "none": none} for name, (title, none) in NO_FIGURE.items()}
     return {
@@ -95,11 +107,15 @@ def _section(section: RunSection) -> Json:
         "task": run.task.name,
         "facts": f"{run.config.recipe.name} recipe, {steps(run.evaluation.steps)} steps, gears of {units} units, from ",
         "notices": list(section.notices),
-        "tiles": tables.tiles(run),
-        "summary": tables.summary(run),
+        "cautions": tables.cautions(run),
+        "tiles": tables.tiles(run, times),
+        "summary": tables.summary(run, times),
         "figures": panels | {name: _panel(figure) for name, figure in figures.items() if _shown(figure)},
-        "cards": {setting.key: tables.card(run, setting) for setting in run.settings},
-        "plays": [_play(run, *play) for play in section.playbacks],
+        "cards": {setting.key: tables.card(run, setting, times, main) for setting in run.settings},
+        "plays": [
+            _play(run, one, playback, frame_bytes // 2 if one.first else frame_bytes // 2 // others)
+            for one, playback in section.playbacks
+        ],
         "config": {key: value for key, value in run.raw.items() if key != "provenance"},
         "provenance": run.raw.get("provenance"),
     }
@@ -115,7 +131,7 @@ def _panel(figure: Figure) -> Json:
     return {"title": figure.title, "hint": f"{figure.hint} {figure.note}".strip(), "charts": to_json(figure.charts)}
 
 
-def _play(run: RunData, selected: Selected, playback: Playback) -> Json:
+def _play(run: RunData, selected: Selected, playback: Playback, frame_bytes: int) -> Json:
     """One episode, with all that the player needs to follow it."""
     episode = playback.episode
     header, gears = episode.policy.header, len(playback.actions)
@@ -127,10 +143,11 @@ def _play(run: RunData, selected: Selected, playback: Playback) -> Json:
         "" if episode.ended else "Recorded until the limit of steps; the episode went on.",
         timeline.actions_left_out(playback),
     ]
-    at = f"λ {short(selected.coefficient)}"
+    at, values = f"λ {short(selected.coefficient)}", timeline.gear_values(playback)
     return {
         "label": selected.label,
         "choice": at if selected.main and header.forced_gear is None else selected.label,
+        "own": selected.own,
         "first": selected.first,
         "variant": header.variant,
         "coefficient": selected.coefficient,
@@ -143,8 +160,9 @@ def _play(run: RunData, selected: Selected, playback: Playback) -> Json:
         "total": _short(np.cumsum(episode.reward, dtype=np.float64)),
         "saved": _short(1 - flops / (header.cost.gears[-1] * np.arange(1, episode.steps + 1))),
         "tracks": to_json(timeline.tracks(playback, timeline.legend(playback))),
-        "every": playback.every,
-        "frames": frame_sheet(playback),
+        "values": None if values is None else [_short(row) for row in values],
+        "step_s": playback.step_s,
+        "frames": page_frames(playback, frame_bytes),
     }
 
 
@@ -154,7 +172,7 @@ def _short(values: Iterable[float]) -> list[float]:
 
 def _setting_key(run: RunData, selected: Selected) -> str | None:
     """The evaluated setting that an episode was played at."""
-    for setting in run.settings:
+    for setting in sorted(run.settings, key=lambda setting: not (setting.own and selected.own)):
         same = setting.is_of(selected.agent, selected.coefficient) or not pays(setting.variant)
         if setting.variant == selected.policy.header.variant and same:
             return setting.key

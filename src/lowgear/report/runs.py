@@ -18,7 +18,7 @@ from lowgear.policy import fields
 from lowgear.policy.fields import MOST_ITEMS, BadField, entry
 from lowgear.policy.file import Policy
 from lowgear.policy.files import read_json
-from lowgear.report.settings import Evaluation, Setting, aggregate
+from lowgear.report.settings import Evaluation, Setting, aggregate, own_settings
 
 MetricsLine = dict[str, Any]
 METRICS_NUMBERS = (
@@ -52,7 +52,8 @@ class RunData:
     config: RunConfig
     raw: dict[str, Any]  # the configuration and its provenance, as JSON has them
     metrics: tuple[MetricsLine, ...]
-    evaluation: Evaluation  # without settings where there is none
+    scored: dict[str, Any]  # what `lowgear evaluate` has written, as far as it is whole
+    evaluation: Evaluation  # the same, seeds together; without settings where there is none
     policies: dict[int, Policy]  # the last of each agent
     notices: tuple[str, ...]
 
@@ -85,8 +86,9 @@ def read_run(path: Path, trust: bool = False) -> RunData:
         ours, published = (", ".join(map(str, gears)) for gears in (config.gears, theirs))
         notices.append(f"The gears are {ours}, not the paper's {published}: its figures are left out.")
     metrics = _metrics(directory.metrics, config, notices)
-    evaluation = aggregate(_evaluation(directory, config, notices))
+    scored = _evaluation(directory, config, notices)
     policies = _policies(directory, config, notices)
+    evaluation = aggregate(scored, own_settings(policies))
     if evaluation.left_out:
         notices.append(
             f"{len(evaluation.left_out)} of {evaluation.scores} scores are not finite numbers; they are left out of "
@@ -94,7 +96,7 @@ def read_run(path: Path, trust: bool = False) -> RunData:
         )
     written = read_json(directory.config, "configuration", "start a new run")
     raw = config.to_json() | {"provenance": _provenance(written.get("provenance"))}
-    return RunData(path, config, raw, tuple(metrics), evaluation, policies, tuple(notices))
+    return RunData(path, config, raw, tuple(metrics), scored, evaluation, policies, tuple(notices))
 
 
 def _metrics(path: Path, config: RunConfig, notices: list[str]) -> list[MetricsLine]:
@@ -181,10 +183,27 @@ def _row(raw: Any) -> dict[str, Any]:
             fields.number(name, share, 0, 1)
     if found["flops_reduction"] > 1:
         raise BadField("flops_reduction is above 1")
+    found["gear_share"] = _shares(row.get("gear_share"))
+    found["return_interval"] = _interval(row.get("return_interval"), found["return_mean"])
     for name in ("flops_per_step", "return_ci95", "flops_reduction_ci95"):
         if found[name] < 0:
             raise BadField(f"{name} is below 0")
     return found
+
+
+def _shares(raw: Any) -> tuple[float, ...] | None:
+    """Of the gears; None where an evaluation does not tell, or tells what no share can be."""
+    with suppress(BadField):
+        return tuple(fields.number("gear_share", share, 0, 1) for share in fields.items("gear_share", raw))
+    return None
+
+
+def _interval(raw: Any, mean: float) -> tuple[float, float] | None:
+    """Around the mean return; None where an evaluation has none, or one that is no interval."""
+    with suppress(BadField):
+        low, high = (_number("return_interval", end) for end in fields.items("return_interval", raw, 2, 2))
+        return (low, high) if low <= mean <= high else None
+    return None
 
 
 def _number(name: str, value: Any) -> float:

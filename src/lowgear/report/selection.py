@@ -1,7 +1,7 @@
 """Which agents and settings are played for the page.
 
-The main agent is the asymmetric one that scored best in the evaluation, at each of its evaluated settings; beside it
-the best small-only and the best large-only agent.
+The main agent is the asymmetric one that scored best in the evaluation, at each of its evaluated settings and at the
+one that it is deployed at, which comes first; beside it the best small-only and the best large-only agent.
 """
 
 import math
@@ -11,8 +11,9 @@ from statistics import fmean
 
 from lowgear.policy.dial import Dial
 from lowgear.policy.file import Policy
+from lowgear.policy.setting import deployed, own_setting, same_setting
 from lowgear.report.runs import RunData
-from lowgear.report.settings import cheapest, score_of
+from lowgear.report.settings import score_of
 
 SETTINGS_AT_MOST = 7
 UNEVALUATED = 3  # settings along the dial of a run without an evaluation
@@ -26,11 +27,17 @@ class Selected:
     policy: Policy
     main: bool  # of the main agent
     first: bool  # shown first, and drawn as the timeline
+    deployed_at: float | None = None  # its own setting, where it has a dial
 
     @property
     def coefficient(self) -> float:
         """Where its dial stands."""
         return self.policy.header.cost_coefficient
+
+    @property
+    def own(self) -> bool:
+        """Whether it is as it is deployed, and could be otherwise."""
+        return self.deployed_at is not None and same_setting(self.coefficient, self.deployed_at)
 
     @property
     def label(self) -> str:
@@ -46,11 +53,16 @@ def select(run: RunData, setting: float | None = None, settings_at_most: int = S
     scores = _scores(run)
     main = _main_agent(run, scores)
     policy = run.policies[main]
-    wanted = setting if setting is not None else _wanted(run, main, policy)
+    wanted = setting if setting is not None else own_setting(policy)
     dial = policy.header.dial
     chosen = _thinned(_settings(run, main, setting), settings_at_most, wanted, dial)
     nearest = _nearest(chosen, wanted, dial)
-    found = [Selected(main, policy.at(value) if policy.turns else policy, True, value == nearest) for value in chosen]
+    found = [
+        Selected(main, deployed(policy, value), True, value == nearest, own_setting(policy))
+        if policy.turns
+        else Selected(main, policy, True, True)
+        for value in chosen
+    ]
     for variant in ("small-only", "large-only"):
         agents = [agent for agent, other in run.policies.items() if other.header.variant == variant]
         if agents and main not in agents:
@@ -87,16 +99,17 @@ def _scores(run: RunData) -> dict[int, float]:
 
 
 def _settings(run: RunData, agent: int, setting: float | None) -> list[float]:
-    """Where the agent's dial was evaluated, and the setting that was asked for."""
-    header = run.policies[agent].header
+    """Where the agent's dial was evaluated, what it is deployed at, and the setting that was asked for."""
+    header, own = run.policies[agent].header, own_setting(run.policies[agent])
     if header.dial is None or not run.policies[agent].turns:
-        return [header.cost_coefficient]
+        return [own]
     known = [score.coefficient for s in run.settings for score in s.agents if score.agent == agent]
     found = [value for value in known if header.dial.holds(value)] or header.dial.settings(UNEVALUATED)
+    wanted = [own]
     if setting is not None:
         header.dial.position(setting)  # one it was not trained for is an error
-        found = sorted({*found, setting})
-    return found
+        wanted.append(setting)
+    return sorted({*wanted, *(value for value in found if not any(same_setting(value, one) for one in wanted))})
 
 
 def _thinned(settings: list[float], at_most: int, wanted: float, dial: Dial | None) -> list[float]:
@@ -117,10 +130,3 @@ def _nearest(settings: list[float], wanted: float, dial: Dial | None) -> float:
         return dial.position(min(max(value, dial.low), dial.high)) if dial is not None else value
 
     return min(settings, key=lambda value: abs(place(value) - place(wanted)))
-
-
-def _wanted(run: RunData, agent: int, policy: Policy) -> float:
-    """The setting one would deploy: the cheapest near the best return."""
-    own = [s for s in run.settings if s.variant == policy.header.variant]
-    agents = [score.coefficient for score in cheapest(own).agents if score.agent == agent] if own else []
-    return agents[0] if agents else policy.header.cost_coefficient

@@ -22,7 +22,8 @@ from lowgear.envs.protocol import BatchEnv
 from lowgear.policy.file import PolicyHeader
 
 Frame = npt.NDArray[np.uint8]  # (height, width, 3)
-PIXELS = 256  # width and height of MuJoCo's frames
+WIDTH, HEIGHT = 640, 360  # pixels of MuJoCo's frames: a wide view keeps a cart that drives to its end in the picture
+PLAIN = ("shadow", "reflection")  # left out: without a GPU they take more time than all the rest
 PACKAGES = "Debian's libegl1 and libgl1-mesa-dri draw without a GPU, the extras 'dmc' and 'gym' bring the simulators"
 # Version 3 of these Gymnasium environments has no simulator today; version 4 has its physics and observations.
 OLD_MUJOCO = re.compile(r"(HalfCheetah|Swimmer|Ant|Walker2d|Hopper|Humanoid|Reacher|Pusher)-v[23]")
@@ -38,6 +39,7 @@ class Simulator:
     render: Callable[[], Frame] | None  # the state as it stands; None where it can't be rendered
     render_error: str | None = None
     close_renderer: Callable[[], None] = lambda: None
+    step_s: float | None = None  # how long a step is; None where the simulation does not tell
 
     def close(self) -> None:
         """Free the simulation and its renderer."""
@@ -90,10 +92,11 @@ def _dm_control(name: str) -> Simulator:
     env = DmcEnv(f"dmc:{name}", name, 1)
 
     def render() -> Frame:
-        frame: Frame = env._envs[0].physics.render(PIXELS, PIXELS, camera_id=0)
+        plain = dict.fromkeys(PLAIN, False)
+        frame: Frame = env._envs[0].physics.render(HEIGHT, WIDTH, camera_id=0, render_flag_overrides=plain)
         return frame
 
-    return Simulator(env, f"{name} of dm_control", render)
+    return Simulator(env, f"{name} of dm_control", render, step_s=env.step_s)
 
 
 def _gymnasium(env_id: str, header: PolicyHeader, end_on_success: bool) -> Simulator:
@@ -109,8 +112,16 @@ def _gymnasium(env_id: str, header: PolicyHeader, end_on_success: bool) -> Simul
     env, name = envs.wrap(one, end_on_success=end_on_success), f"{rendered} of Gymnasium"
     if hasattr(one.unwrapped, "model") and hasattr(one.unwrapped, "data"):
         render, close = _mujoco(one.unwrapped)
-        return Simulator(env, name, render, close_renderer=close)
-    return Simulator(env, name, lambda: np.asarray(one.render(), np.uint8))
+        return Simulator(env, name, render, close_renderer=close, step_s=_step_s(one))
+    return Simulator(env, name, lambda: np.asarray(one.render(), np.uint8), step_s=_step_s(one))
+
+
+def _step_s(one: Any) -> float | None:
+    """Of a Gymnasium environment: MuJoCo's tell it, others name the rate that they are drawn at."""
+    rate = one.metadata.get("render_fps")
+    dt = getattr(one.unwrapped, "dt", None)
+    found = dt if isinstance(dt, float) else 1 / rate if isinstance(rate, int | float) and rate > 0 else None
+    return found if found is not None and 1e-4 < found < 10 else None
 
 
 def _mujoco(robot: Any) -> tuple[Callable[[], Frame], Callable[[], None]]:
@@ -120,11 +131,13 @@ def _mujoco(robot: Any) -> tuple[Callable[[], Frame], Callable[[], None]]:
 
     if _headless() and gl_context.GLContext.__module__ == "mujoco.glfw":  # would end the process
         raise LowgearError("MuJoCo was loaded for a screen and there is none: set MUJOCO_GL=egl before it is imported")
-    renderer = mujoco.Renderer(robot.model, PIXELS, PIXELS)
+    renderer = mujoco.Renderer(robot.model, HEIGHT, WIDTH)
     followed = mujoco.mj_name2id(robot.model, mujoco.mjtObj.mjOBJ_CAMERA, "track")
 
     def render() -> Frame:
         renderer.update_scene(robot.data, camera=followed)
+        for flag in PLAIN:
+            renderer.scene.flags[getattr(mujoco.mjtRndFlag, f"mjRND_{flag.upper()}")] = 0
         frame: Frame = renderer.render()
         return frame
 

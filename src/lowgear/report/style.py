@@ -1,37 +1,59 @@
-"""How each variant and each gear is drawn: a colour of its own, and a marker."""
+"""Every colour of the report: one for each meaning, in figures, in the page and in videos.
+
+What runs the small gear alone has the small gear's colour, what runs the large one alone the large one's. Each colour
+is there twice: for paper and light pages, and for dark grounds. After Okabe and Ito (2008) the colour-blind can tell
+them apart, and each stands out from its ground by 3 to 1 at least. Where two are alike to some, their markers differ.
+"""
 
 from typing import NamedTuple
 
 
 class Style(NamedTuple):
-    """How something is drawn, in a colour of Okabe and Ito (2008) that the colour-blind can tell from the others."""
+    """How something is drawn."""
 
-    colour: str
+    colour: str  # a light one, of COLOURS
     marker: str = ""  # Matplotlib's letter; none: no marker
     size: float = 5.0  # of the marker, in points
 
 
-VARIANTS = {
-    "asymmetric": Style("#0072B2", "o", 5.5),
-    "separate-buffers": Style("#CC79A7", "D", 5.0),
-    "fixed-cost": Style("#D55E00", "s", 5.5),
-    "no-cost": Style("#E69F00", "P", 7.0),
-    "small-only": Style("#009E73", "v", 7.0),
-    "large-only": Style("#000000", "^", 7.0),
+COLOURS = {  # by meaning: on light grounds, on dark ones
+    "asymmetric": ("#0072B2", "#4BA8E0"),
+    "small": ("#008862", "#34BD92"),
+    "between": ("#7A5AA6", "#B79CE6"),  # gears that are neither the cheapest nor the dearest
+    "large": ("#D55E00", "#F08A3C"),
+    "fixed-cost": ("#16191D", "#E9ECEF"),
+    "no-cost": ("#6B5B00", "#E6C23A"),
+    "separate-buffers": ("#B85F92", "#DD94BD"),
+    "unknown": ("#777777", "#9A9A9A"),  # variants of other versions of Lowgear
+    "plain": ("#58616C", "#A0A9B4"),  # letters and lines that stand for no controller
 }
-UNKNOWN = Style("#777777", "X", 6.0)
-GEARS = ("#56B4E9", "#E69F00", "#D55E00")  # cheap, between, dear: also lighter to darker in print
-GREY = "#555555"
+MARKERS = {  # with their sizes; the variants in the order of legends
+    "asymmetric": ("o", 5.5),
+    "separate-buffers": ("D", 5.0),
+    "fixed-cost": ("s", 5.5),
+    "no-cost": ("P", 7.0),
+    "small-only": ("v", 7.0),
+    "large-only": ("^", 7.0),
+}
+OWN = ("*", 11.0)  # marks the setting that is deployed
+GREY = COLOURS["plain"][0]
+FILM = {"ground": "#16181D", "ink": "#FFFFFF", "soft": "#C9CED6"}  # of a video's margin
+
+
+def colour(meaning: str, dark: bool = False) -> str:
+    """Of a variant or a gear, by its name in COLOURS; small-only is drawn as the small gear is."""
+    name = meaning.removesuffix("-only")
+    return COLOURS.get(name, COLOURS["unknown"])[dark]
 
 
 def variant_style(variant: str) -> Style:
     """How a variant is drawn; one of another version of Lowgear is grey."""
-    return VARIANTS.get(variant, UNKNOWN)
+    return Style(colour(variant if variant in MARKERS else "unknown"), *MARKERS.get(variant, ("X", 6.0)))
 
 
 def variant_rank(variant: str) -> int:
     """Where a variant stands among the others, those of other versions last."""
-    return list(VARIANTS).index(variant) if variant in VARIANTS else len(VARIANTS)
+    return list(MARKERS).index(variant) if variant in MARKERS else len(MARKERS)
 
 
 def pays(variant: str) -> bool:
@@ -41,9 +63,24 @@ def pays(variant: str) -> bool:
 
 def gear_style(gear: int, gears: int) -> Style:
     """Of one gear among so many."""
-    return Style(GEARS[0] if gear == 0 else GEARS[2] if gear == gears - 1 else GEARS[1], "s", 8.0)
+    return Style(colour(_meaning(gear, gears)), "s", 8.0)
+
+
+def gear_on_dark(gear: int, gears: int) -> str:
+    """The gear's colour on a dark ground."""
+    return colour(_meaning(gear, gears), dark=True)
 
 
 def gear_name(gear: int, gears: int) -> str:
     """What a person calls it."""
     return "small gear" if gear == 0 else "large gear" if gear == gears - 1 else f"gear {gear}"
+
+
+def themes() -> tuple[str, dict[str, str]]:
+    """For the page: a style sheet that names every colour in both themes, and the name of each light one."""
+    rules = "".join(f"--{name}:light-dark({light},{dark});" for name, (light, dark) in COLOURS.items())
+    return f":root{{{rules}}}\n", {light: f"--{name}" for name, (light, _) in COLOURS.items()}
+
+
+def _meaning(gear: int, gears: int) -> str:
+    return "small" if gear == 0 else "large" if gear == gears - 1 else "between"

@@ -13,7 +13,7 @@ from lowgear.report.settings import Setting, best
 from lowgear.report.style import pays, variant_style
 
 SIZE = (6.5, 3.2)  # inches
-NOTE = "Means over seeds; the band is their 95% bootstrap interval."
+NOTE = "Means over seeds; the band is their 95% bootstrap interval, of one seed that over episodes."
 
 
 class Point(NamedTuple):
@@ -21,7 +21,7 @@ class Point(NamedTuple):
 
     x: float
     score: float  # mean over seeds
-    low: float  # of its 95% interval; both ends are the score where there is one seed
+    low: float  # of its 95% interval over seeds, or over episodes where there is one
     high: float
     large_share: float
 

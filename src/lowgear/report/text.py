@@ -43,6 +43,33 @@ def score_pair(kind: str, mean: float, std: float) -> str:
     return f"{number(mean)} ± {number(std, _digits(mean))}"
 
 
+def score_interval(kind: str, mean: float, low: float, high: float) -> str:
+    """A score with the ends of its interval."""
+    shown = percent(mean) if kind == "success rate" else number(mean, _interval_digits(mean, low, high))
+    return f"{shown} ({interval(kind, low, high)})"
+
+
+def interval(kind: str, low: float, high: float) -> str:
+    """The ends of a score's interval."""
+    if kind == "success rate":
+        return f"{percent(low)} to {percent(high)}"
+    digits = _interval_digits((low + high) / 2, low, high)
+    return f"{number(low, digits)} to {number(high, digits)}"
+
+
+def _interval_digits(mean: float, low: float, high: float) -> int:
+    """Enough to tell the ends apart, three after the point at most."""
+    digits = _digits(mean)
+    while digits < 3 and high > low and number(low, digits) == number(high, digits):
+        digits += 1
+    return digits
+
+
+def microseconds(value: float | None) -> str:
+    """Of a step; three digits."""
+    return MISSING if value is None else f"{short(value)} µs"
+
+
 def tick(value: float, kind: str) -> str:
     """A value of an axis: number, percent or steps."""
     if kind == "steps":

@@ -1,14 +1,18 @@
-"""An episode along its steps: frames above, the gears as blocks of time, the actions of every gear below.
+"""An episode along its steps: frames above, the gears as blocks of time, below them actions, rewards, master's values.
 
-The chosen gear's actions are solid, those of the others faint, as in the paper's figures. The same rows are the tracks
-of the page's player.
+The chosen gear's actions are solid, those of the others faint, as in the paper's figures. A gear's value is what the
+master expects of its best pick, prices taken off; its lead is what it is worth beyond the small gear. The same rows are
+the tracks of the page's player.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
-from lowgear.policy.arrays import IntArray
-from lowgear.report.figure import MARGIN, Axis, Bar, Chart, Figure, Series, Still
-from lowgear.report.playback import Playback, stills
+from lowgear.policy.arrays import DoubleArray, IntArray
+from lowgear.report.figure import MARGIN, Axis, Bar, Chart, Figure, Series, Still, axis
+from lowgear.report.film import stills
+from lowgear.report.playback import Playback
 from lowgear.report.style import GREY, Style, gear_name, gear_style
 from lowgear.report.text import percent
 
@@ -16,7 +20,8 @@ WIDTH = 7.2  # inches
 STILLS = 9
 LEAST, MOST = 100, 300  # steps
 ACTIONS_AT_MOST = 8  # rows
-GEARS_HIGH, ACTION_HIGH = 0.34, 0.62  # inches
+GEARS_HIGH, ACTION_HIGH, LINES_HIGH = 0.34, 0.62, 0.5  # inches
+VALUES_NOTE = "\nValue: what the master expects of each gear, its price taken off; lead: beyond the small gear."
 
 
 def describe(whole: Playback) -> Figure:
@@ -51,10 +56,25 @@ def window(playback: Playback) -> int:
 
 
 def tracks(playback: Playback, entries: tuple[Series, ...]) -> tuple[Chart, ...]:
-    """Rows over the steps: gears, with the legend's entries, then actions."""
+    """Rows over the steps: gears, with the legend's entries, then actions, rewards and what the master expects."""
     steps = Axis("step", 0, playback.episode.steps)
     actions = min(playback.actions.shape[-1], ACTIONS_AT_MOST)
-    return _gears(playback, steps, entries), *(_action(playback, number, steps) for number in range(actions))
+    return (
+        _gears(playback, steps, entries),
+        *(_action(playback, number, steps) for number in range(actions)),
+        _row("reward", steps, [(playback.episode.reward.astype(np.float64), Style(GREY))], zero=True),
+        *_expected(playback, steps),
+    )
+
+
+def gear_values(playback: Playback) -> DoubleArray | None:
+    """What the master expects of each gear's best pick, (T, gears), held until it is asked again; None: it never is."""
+    episode, gears = playback.episode, len(playback.actions)
+    if not episode.asked[:1].all():
+        return None
+    asked = np.maximum.accumulate(np.where(episode.asked, np.arange(episode.steps), 0))
+    held = episode.values[asked].astype(np.float64)
+    return np.stack([held[:, gear::gears].max(axis=1) for gear in range(gears)], axis=1)
 
 
 def legend(playback: Playback) -> tuple[Series, ...]:
@@ -102,6 +122,34 @@ def _action(playback: Playback, number: int, steps: Axis) -> Chart:
     return Chart(steps, Axis(f"a{number + 1}", -1.12, 1.12, ticks=(-1, 0, 1)), series, inches=ACTION_HIGH)
 
 
+def _expected(playback: Playback, steps: Axis) -> list[Chart]:
+    """The values of every gear, and by how much each leads the small one."""
+    values, gears = gear_values(playback), len(playback.actions)
+    if values is None or not np.isfinite(values).all():
+        return []
+    rows = [_row("value", steps, [(values[:, gear], gear_style(gear, gears)) for gear in range(gears)])]
+    if gears > 1:
+        leads = [(values[:, gear] - values[:, 0], gear_style(gear, gears)) for gear in range(1, gears)]
+        rows.append(_row("lead", steps, leads, zero=True))
+    return rows
+
+
+def _row(label: str, steps: Axis, lines: Sequence[tuple[DoubleArray, Style]], zero: bool = False) -> Chart:
+    """Lines of their own over the steps."""
+    series = tuple(
+        Series(
+            (),
+            tuple(float(f"{value:.4g}") for value in values.tolist()),
+            style._replace(marker=""),
+            line="solid",
+            width=1.1,
+        )
+        for values, style in lines
+    )
+    heights = [value for one in series for value in one.y] + [0.0] * zero
+    return Chart(steps, axis(label, heights), series, inches=LINES_HIGH)
+
+
 def _spans(gear: IntArray) -> list[tuple[int, int]]:
     """Where one gear acts without a shift, [from, to)."""
     starts = np.flatnonzero(np.diff(gear, prepend=-1)).tolist()
@@ -109,7 +157,9 @@ def _spans(gear: IntArray) -> list[tuple[int, int]]:
 
 
 def _note(whole: Playback, steps: int) -> str:
-    notes = ["Solid: the actions taken. Faint: what the other gears would have done.", actions_left_out(whole)]
+    notes = ["Actions: solid those taken, faint what the other gears would have done.", actions_left_out(whole)]
+    if gear_values(whole) is not None:
+        notes.append(VALUES_NOTE)
     if steps < whole.episode.steps:
         rest = whole.episode.gear[steps:]
         alone = (rest == rest[0]).all()

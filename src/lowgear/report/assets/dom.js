@@ -14,17 +14,7 @@ function fill(node, attributes, children) {
   return node;
 }
 
-// The colours that Python names, as they are in the theme.
-const THEMED = {
-  "#0072B2": "--blue",
-  "#CC79A7": "--pink",
-  "#D55E00": "--red",
-  "#E69F00": "--amber",
-  "#009E73": "--green",
-  "#000000": "--ink",
-  "#777777": "--grey",
-  "#555555": "--soft",
-};
+// The colours that Python names, THEMED, as they are in the theme.
 const themed = (colour) => (THEMED[colour] ? `var(${THEMED[colour]})` : colour);
 
 const plain = (text) => text.replace(/^-/, "−");
@@ -56,6 +46,10 @@ const MARKERS = {
   s: [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
   v: [[-1.1, -0.9], [1.1, -0.9], [0, 1.1]],
   "^": [[-1.1, 0.9], [1.1, 0.9], [0, -1.1]],
+  "*": [...Array(10).keys()].map((i) => [
+    Math.sin((i * Math.PI) / 5) * (i % 2 ? 0.55 : 1.3),
+    -Math.cos((i * Math.PI) / 5) * (i % 2 ? 0.55 : 1.3),
+  ]),
   "|": [[-0.15, -1.1], [0.15, -1.1], [0.15, 1.1], [-0.15, 1.1]],
   P: [[-0.35, -1.1], [0.35, -1.1], [0.35, -0.35], [1.1, -0.35], [1.1, 0.35], [0.35, 0.35]]
     .concat([[0.35, 1.1], [-0.35, 1.1], [-0.35, 0.35], [-1.1, 0.35], [-1.1, -0.35], [-0.35, -0.35]]),

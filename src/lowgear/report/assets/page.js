@@ -57,11 +57,30 @@ function cardOf(card, watch) {
   const facts = Object.entries(card.facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
   return [
     el("h4", {}, el("i", { class: "swatch", colour: card.colour }), card.name),
+    card.note && el("p", { class: "own" }, "★ ", card.note),
     el("dl", {}, facts),
+    exportOf(card.export),
     watch
       ? el("button", { type: "button", onclick: watch }, "Watch an episode")
       : el("p", { class: "none" }, "No episode was recorded at this setting."),
   ];
+}
+
+// The command that exports what is selected, and a button that copies it.
+function exportOf(command) {
+  const code = el("code", {}, command);
+  const status = el("span", { class: "hidden", role: "status" });
+  const copy = async () => {
+    getSelection().selectAllChildren(code);
+    try {
+      await navigator.clipboard.writeText(command);
+      status.textContent = button.textContent = "Copied";
+    } catch {
+      status.textContent = button.textContent = "Selected: copy it with the keyboard";
+    }
+  };
+  const button = el("button", { type: "button", onclick: copy }, "Copy");
+  return el("div", { class: "export" }, el("p", {}, "Export it as C, from where this report was made:"), code, button, status);
 }
 
 function figurePanel(figure, options) {
@@ -87,7 +106,7 @@ function frontierPanel(run, selection) {
     selected = key;
     press();
     const played = run.plays.some((play) => play.key === key);
-    card.replaceChildren(...cardOf(run.cards[key], played && (() => selection.watch())));
+    card.replaceChildren(...cardOf(run.cards[key], played && (() => selection.watch())).filter(Boolean));
   });
   return node;
 }
@@ -108,6 +127,11 @@ function noticesOf(notices) {
   return notices.length ? el("div", { class: "notice", role: "note" }, "What is missing here:", list) : null;
 }
 
+function cautionsOf(cautions) {
+  const list = el("ul", {}, cautions.map((text) => el("li", {}, withCode(text))));
+  return cautions.length ? el("div", { class: "notice", role: "note" }, el("b", {}, "Too little data to be sure."), list) : null;
+}
+
 function section(run, place, alone) {
   run.id = place;
   const selection = makeSelection();
@@ -118,6 +142,7 @@ function section(run, place, alone) {
     { class: alone ? "run alone" : "run", id: `run-${place}`, "aria-labelledby": `title-${place}` },
     el("header", {}, title, el("p", { class: "facts" }, run.facts, el("code", {}, run.name))),
     noticesOf(run.notices),
+    cautionsOf(run.cautions),
     tilesOf(run.tiles),
     tablePanel(run.summary, "summary", selection),
     frontierPanel(run, selection),
