@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--episodes", default=200, show_default=True, help="Episodes of each agent.")
 @click.option(
     "--master",
@@ -43,32 +43,33 @@ if TYPE_CHECKING:
 @trust_option
 @json_option
 def evaluate(directory: Path, best: bool, trust: bool, as_json: bool, **options: Any) -> None:
-    """Score the controllers of the run in DIRECTORY over many episodes at once.
+    """Score the controllers in DIR, a run directory or a policy file, over many episodes at once.
 
     Prints the cost coefficient λ and the same measured against the task's rewards (rel.), return (mean, 95% interval),
     share of the large gear, FLOPs per step and the reduction against the large gear alone, for every agent, and keeps
-    it in evaluation.json; an agent whose environment fails is listed there as missing. With several settings of the
-    dial it also draws return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it:
-    frontier.svg and frontier.png.
+    it in evaluation.json (of NAME.safetensors, in NAME-evaluation.json beside it); an agent whose environment fails is
+    listed there as missing. With several settings of the dial it also draws return against FLOPs, with the run's
+    small-only, large-only and fixed-cost agents beside it: frontier.svg and frontier.png.
 
     \b
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --episodes 50
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --frontier 7
+      lowgear evaluate walker.safetensors
     """
     from lowgear.commands import tables
-    from lowgear.config.run_directory import RunDirectory
+    from lowgear.config.policy_file import open_run
     from lowgear.policy.files import write_whole
 
     if options["episodes"] < 1:
         raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
-    run = RunDirectory(directory, trust)
+    run = open_run(directory, trust)
     policies = run.load_policies(best)
     numbered = _at_settings(policies, options["cost_coefficients"], options["frontier"])
     report = _evaluate(run, numbered, options)
     show(report, as_json, lambda report: tables.print_evaluation(report["agents"]))
     write_whole(run.evaluation, json.dumps(report, indent=2).encode())
     if len(numbered) > len(policies):
-        _draw_frontier(report, directory)
+        _draw_frontier(report, run.beside("frontier"))
 
 
 def _at_settings(
@@ -91,60 +92,25 @@ def _at_settings(
 
 def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options: dict[str, Any]) -> dict[str, Any]:
     from lowgear.envs import make_env
-    from lowgear.evaluation.evaluate import play_policies, summarise
+    from lowgear.evaluation.summary import evaluation_report
 
     config, episodes = run.read_config(), options["episodes"]
-    master = options["master"] or config.master
-    policies = [policy for _, policy in numbered]
-    make = partial(make_env, config)
-    with progress_bar("episodes", episodes * len(policies)) as update:
-        played = play_policies(
-            policies, make, episodes, master, options["seed"], lambda count: update(advance=count), may_miss=True
+    make, master = partial(make_env, config), options["master"] or config.master
+    with progress_bar("episodes", episodes * len(numbered)) as update:
+        report = evaluation_report(
+            numbered, make, episodes, master, options["seed"], lambda count: update(advance=count)
         )
-    if len(played.missing) == len(policies):
-        raise LowgearError(played.missing[0])
-    return {
-        "task": config.task,
-        "recipe": config.recipe.name,
-        "steps": policies[0].header.steps,
-        "episodes": episodes,
-        "master": master,
-        "agents": [
-            {
-                "agent": agent,
-                "variant": policy.header.variant,
-                "seed": policy.header.seed,
-                "cost_coefficient": policy.header.cost_coefficient,
-                "relative_coefficient": policy.header.relative_coefficient,
-            }
-            | summarise(played, place, policy.header.cost)
-            for place, (agent, policy) in enumerate(numbered)
-            if place not in played.missing
-        ],
-    } | _missing(numbered, played.missing)
-
-
-def _missing(numbered: "list[tuple[int, Policy]]", missing: Mapping[int, str]) -> dict[str, Any]:
-    """Agents whose environments failed, at which setting and why; nothing where there are none."""
-    rows = [
-        {
-            "agent": numbered[place][0],
-            "cost_coefficient": numbered[place][1].header.cost_coefficient,
-            "why": why,
-        }
-        for place, why in missing.items()
-    ]
-    for row in rows:
+    for row in report.get("missing", ()):
         click.echo(f"agent {row['agent']} at λ {row['cost_coefficient']:.4g} is missing: {row['why']}", err=True)
-    return {"missing": rows} if rows else {}
+    return report
 
 
-def _draw_frontier(report: dict[str, Any], directory: Path) -> None:
+def _draw_frontier(report: dict[str, Any], place: Path) -> None:
     """Return against FLOPs as a picture, where the extra for pictures is installed."""
     try:
         from lowgear.report.frontier import draw
     except ImportError:
         click.echo("for a picture of the frontier: pip install 'lowgear[report]'", err=True)
         return
-    for path in draw(report, directory):
+    for path in draw(report, place.parent, place.name):
         click.echo(str(path), err=True)

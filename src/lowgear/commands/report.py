@@ -13,7 +13,7 @@ from lowgear.commands.options import trust_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Where the report goes.  [default: DIR/report, or ./report for several runs]",
+    help="Where the report goes.  [default: DIR/report, NAME-report of a policy file, or ./report for several]",
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @click.option("--no-video", is_flag=True, help="Draw no frames: faster, and the page stays small.")
@@ -40,7 +40,7 @@ def report(
     setting: float | None,
     trust: bool,
 ) -> None:
-    """Turn the runs in DIR... into figures, tables and one page that opens without a server.
+    """Turn run directories or policy files into figures, tables and one page that opens without a server.
 
     The page has the scores beside the paper's, the frontier, an episode to play through step by step, learning
     curves and the run's configuration. Frontier and table come from evaluation.json, so evaluate first. Frames are
@@ -54,7 +54,7 @@ def report(
       lowgear report runs/NAME --no-video --episodes 0      figures and tables in seconds
     """
     if not directories:
-        raise LowgearError("name one run directory or more, for example `lowgear report runs/NAME`")
+        raise LowgearError("name one run directory or policy file, or more, for example `lowgear report runs/NAME`")
     if episodes < 0:
         raise LowgearError(f"--episodes {episodes}: write 0 or more")
     try:

@@ -26,7 +26,7 @@ DEMANDS = {  # what to write for each
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--keep-return", type=float, metavar="SHARE", help="Keep this share of the best return, or success rate: 0.95."
 )
@@ -58,7 +58,7 @@ DEMANDS = {  # what to write for each
 @trust_option
 @json_option
 def tune(directory: Path, agents: tuple[int, ...] | None, best: bool, as_json: bool, **options: Any) -> None:
-    """Set the dial of the agents in DIRECTORY to what meets a demand.
+    """Set the dial of the agents in DIR, a run directory or a policy file, to what meets a demand.
 
     Finds the cheapest setting that keeps a share of the return, or the best one within a share of the large gear's
     FLOPs or within a time per step, and writes it into each policy as its default: `evaluate`, `export` and
@@ -69,12 +69,13 @@ def tune(directory: Path, agents: tuple[int, ...] | None, best: bool, as_json: b
       lowgear tune runs/NAME --keep-return 0.95 --reference runs/NAME
       lowgear tune runs/NAME --max-flops 0.1
       lowgear tune runs/NAME --max-latency-us 0.06
+      lowgear tune walker.safetensors --keep-return 0.95
     """
-    from lowgear.config.run_directory import RunDirectory
+    from lowgear.config.policy_file import open_run
     from lowgear.policy.files import write_whole
 
     _check(options)
-    run = RunDirectory(directory, options["trust"])
+    run = open_run(directory, options["trust"])
     policies = _with_dials(run, agents, best)
     found = dict(zip(policies, _search(run, list(policies.values()), options), strict=True))
     report = {
@@ -95,7 +96,7 @@ def tune(directory: Path, agents: tuple[int, ...] | None, best: bool, as_json: b
     met = {agent: setting for agent, setting in found.items() if setting.meets}
     for agent, setting in met.items():
         policies[agent].at(setting.cost_coefficient).save(run.policy(agent, best))
-    write_whole(run.path / "tuning.json", json.dumps(report, indent=2).encode())
+    write_whole(run.beside("tuning.json"), json.dumps(report, indent=2).encode())
     show(report, as_json, _print)
     if not met:
         click.get_current_context().exit(1)

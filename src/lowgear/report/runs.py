@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lowgear import LowgearError
+from lowgear.config.policy_file import open_run
 from lowgear.config.run import MAX_SEED, MOST_AGENTS, MOST_STEPS, RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import Task, find
@@ -75,9 +76,7 @@ class RunData:
 
 def read_run(path: Path, trust: bool = False) -> RunData:
     """Everything in `path`; what is no run at all is an error, and so is a task that imports a module, untrusted."""
-    if not path.is_dir():
-        raise LowgearError(f"{path}: no such directory; `lowgear report` wants run directories, for example runs/NAME")
-    directory = RunDirectory(path, trust)
+    directory = open_run(path, trust)
     config = directory.read_config()
     notices: list[str] = []
     theirs = find(config.task).gears
@@ -92,7 +91,8 @@ def read_run(path: Path, trust: bool = False) -> RunData:
             f"{len(evaluation.left_out)} of {evaluation.scores} scores are not finite numbers; they are left out of "
             "every mean and picture."
         )
-    written = read_json(directory.config, "configuration", "start a new run")
+    is_run = directory.config.is_file()
+    written = read_json(directory.config, "configuration", "start a new run") if is_run else {}
     raw = config.to_json() | {"provenance": _provenance(written.get("provenance"))}
     return RunData(path, config, raw, tuple(metrics), evaluation, policies, tuple(notices))
 
