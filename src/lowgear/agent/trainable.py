@@ -54,8 +54,9 @@ class Trainable:
             raise LowgearError("this agent diverged: make a new one with a lower learning_rate")
         if self._snapshot is None:
             self.config = replace(self.config, steps=whole_chunks(done + steps, self.config.recipe.chunk))
-        training = OpenEnded(self.config, self.given.batch)
-        if self._snapshot is None and self._run is not None:
+        from_run = self._snapshot is None and self._run is not None
+        training = OpenEnded(self.config, self.given.batch, self.config.capacity if from_run else None)
+        if from_run and self._run is not None:
             self._snapshot = read_run(*self._run, training)
         if self._snapshot is not None:
             training.take_up(self._snapshot)

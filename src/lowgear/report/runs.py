@@ -65,7 +65,7 @@ class RunData:
     @property
     def task(self) -> Task:
         """What it was trained on; with other widths than the paper's it has none of the paper's figures."""
-        task = find(self.config.task)
+        task = _task(self.config.task)
         return task if task.gears == self.config.gears else replace(task, published=None)
 
     @property
@@ -79,7 +79,7 @@ def read_run(path: Path, trust: bool = False) -> RunData:
     directory = open_run(path, trust)
     config = directory.read_config()
     notices: list[str] = []
-    theirs = find(config.task).gears
+    theirs = _task(config.task).gears
     if theirs is not None and theirs != config.gears:
         ours, published = (", ".join(map(str, gears)) for gears in (config.gears, theirs))
         notices.append(f"The gears are {ours}, not the paper's {published}: its figures are left out.")
@@ -95,6 +95,13 @@ def read_run(path: Path, trust: bool = False) -> RunData:
     written = read_json(directory.config, "configuration", "start a new run") if is_run else {}
     raw = config.to_json() | {"provenance": _provenance(written.get("provenance"))}
     return RunData(path, config, raw, tuple(metrics), evaluation, policies, tuple(notices))
+
+
+def _task(name: str) -> Task:
+    """The task of a run; an agent's own environment has no more than a name."""
+    with suppress(LowgearError):
+        return find(name)
+    return Task(name=name, source="gym", env_id=name)
 
 
 def _metrics(path: Path, config: RunConfig, notices: list[str]) -> list[MetricsLine]:

@@ -47,10 +47,14 @@ class Snapshot:
 
 
 class OpenEnded(Training):
-    """One agent under training; `go_on` trains it further, exactly as if it had never paused."""
+    """One agent under training; `go_on` trains it further, exactly as if it had never paused.
 
-    def __init__(self, config: RunConfig, env: BatchEnv) -> None:
-        self._room = _room(config, config.steps)
+    Buffers of other sizes are other programs, whose sums may differ in the last digit: where one grows, or has another
+    size than a run's (`room`), it is exact but for that.
+    """
+
+    def __init__(self, config: RunConfig, env: BatchEnv, room: int | None = None) -> None:
+        self._room = room or _room(config, config.steps)
         super().__init__(config, env, None, capacity=self._room)
         self._ahead: Weights | None = None  # what acts after the next chunk, whose updates are made already
         self._behind: Weights | None = None  # what the next chunk is collected with
