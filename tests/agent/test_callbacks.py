@@ -147,7 +147,7 @@ def test_callbacks_of_sb3_run_as_they_are(tmp_path):
         agent.learn(1e4, CallbackList([CheckpointCallback(20, str(tmp_path)), evaluate]))
     assert agent.total_steps == 64
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "best_model.zip",
+        "best_model",
         "rl_model_20_steps.zip",
         "rl_model_40_steps.zip",
     ]
