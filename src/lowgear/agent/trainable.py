@@ -27,6 +27,7 @@ class Trainable:
         self._given = given
         self._run = run  # that it was loaded from, the run's own configuration, and the agent's number there
         self._snapshot: Snapshot | None = None
+        self._lost: str | None = None  # why it cannot learn on
 
     @property
     def given(self) -> Given:
@@ -50,6 +51,10 @@ class Trainable:
 
         if self.training is not None:
             return self.training
+        if self._lost is not None:
+            raise LowgearError(
+                f"this agent cannot learn on, {self._lost}: load what save_run kept, or make a new Agent"
+            )
         if self._snapshot is not None and not self._snapshot.is_finite:
             raise LowgearError("this agent diverged: make a new one with a lower learning_rate")
         if self._snapshot is None:
@@ -71,7 +76,10 @@ class Trainable:
     def rescue(self) -> None:
         """Put the training down after something went wrong in it."""
         assert self.training is not None
-        self._snapshot = self.training.rescue()
+        try:
+            self._snapshot = self.training.rescue()
+        except Exception as error:  # of the learners themselves: what they held is gone
+            self._lost = f"an error took what its learners held ({type(error).__name__})"
         self.training = None
 
     def move(self, env: Any, header: PolicyHeader | None) -> None:

@@ -1,7 +1,6 @@
 """`lowgear evaluate`: what a run's controllers score and cost."""
 
 import json
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -85,7 +85,7 @@ class OpenEnded(Training):
     def snapshot(self) -> Snapshot | None:
         """All that it takes to go on from here, with new episodes; None before the first chunk."""
         rows, pending, columns = self.learner.rows(), self._before_last is not None, self.collector.columns
-        if self._pending is not None and not self.stopped:  # whose last chunk had bad numbers
+        if self._pending is not None:
             chunk = self._pending.reshape(len(rows), -1, columns.width)
             rows, pending = np.concatenate([rows, chunk], axis=1), True
         if not rows.shape[1]:
@@ -96,7 +96,12 @@ class OpenEnded(Training):
 
     def rescue(self) -> Snapshot | None:
         """What is left after an error: the threads are ended, and `policy` gives what was learned so far."""
+        self.learner.drain()
         self.learner.close()
+        if self.stopped and self._pending is not None:  # by its environment, within that chunk
+            self._pending = None
+            self.collector.steps -= self.config.recipe.chunk
+        self.stopped.clear()
         found = self.snapshot()
         if found is not None and found.is_finite and self.learner.time:
             self.act_with(self.learner.published())
