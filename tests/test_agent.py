@@ -59,7 +59,7 @@ def test_save_and_load(agent, tmp_path):
     loaded = lowgear.load(path)
     observation = np.linspace(-1, 1, 20, dtype=np.float32)[:, None]
     np.testing.assert_array_equal(loaded.predict(observation)[0], agent.predict(observation)[0])
-    with pytest.raises(LowgearError, match="cannot learn"):
+    with pytest.raises(LowgearError, match="not the critics"):
         loaded.learn(100)
 
 
@@ -82,18 +82,6 @@ def test_learning_makes_it_better():
     observation = np.linspace(-1, 1, 100, dtype=np.float32)[:, None]
     agent_error = np.abs(agent.predict(observation)[0][:, 0] / 2 - (2 * np.abs(observation[:, 0]) - 1)).mean()
     assert agent_error < 0.2  # doing nothing is 0.5 off
-
-
-def test_a_callback_can_stop():
-    other = lowgear.Agent(Valley(), gears=(2, 16), cost_coefficient=0.001, recipe="paper", **SMALL)
-    seen = []
-
-    def stop(line):
-        seen.append(line["steps"])
-        return False
-
-    other.learn(5000, callback=stop)
-    assert len(seen) == 1
 
 
 def test_dict_observations_go_in_the_layouts_order(agent, tmp_path):
@@ -119,7 +107,7 @@ def test_wrong_use_is_named(agent):
         agent.predict(np.zeros((3, 1), np.float32), agent.predict(np.zeros((2, 1), np.float32))[1])
     with pytest.raises(LowgearError, match="not learned"):
         lowgear.Agent(Valley(), gears=(2, 4), cost_coefficient=0.1).predict(np.zeros(1))
-    with pytest.raises(LowgearError, match="--cost-coefficients"):
+    with pytest.raises(LowgearError, match="give cost_coefficient "):
         lowgear.Agent(Valley(), recipe="paper")
     with pytest.raises(LowgearError, match="master 'loud'"):
         agent.predict(np.zeros(1, np.float32), master="loud")

@@ -1,13 +1,30 @@
 """Lowgear: reinforcement-learning controllers that spend less compute at deployment."""
 
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lowgear.agent import Agent
+    from lowgear.agent.callbacks import Callback, Checkpoint, Evaluation, StopOnReturn
+    from lowgear.agent.functions import evaluate, export, report, tune
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "LowgearError", "__version__", "load"]
+__all__ = [
+    "Agent",
+    "Callback",
+    "Checkpoint",
+    "Evaluation",
+    "LowgearError",
+    "StopOnReturn",
+    "__version__",
+    "evaluate",
+    "export",
+    "load",
+    "report",
+    "tune",
+]
+CALLBACKS = ("Callback", "Checkpoint", "Evaluation", "StopOnReturn")
 
 
 class LowgearError(Exception):
@@ -17,11 +34,11 @@ class LowgearError(Exception):
     """
 
 
-def load(path: str | Path) -> "Agent":
-    """A trained controller from its file."""
+def load(path: str | Path, env: Any = None, *, agent: int = 0, trust: bool = False) -> "Agent":
+    """A trained controller from its file, or from a run directory an agent that can learn on."""
     from lowgear.agent import Agent
 
-    return Agent.load(path)
+    return Agent.load(path, env, agent=agent, trust=trust)
 
 
 def __getattr__(name: str) -> Any:
@@ -30,4 +47,26 @@ def __getattr__(name: str) -> Any:
         from lowgear.agent import Agent
 
         return Agent
+    if name in CALLBACKS:
+        from lowgear.agent import callbacks
+
+        return getattr(callbacks, name)
+    if name in ("evaluate", "export", "report", "tune"):
+        from lowgear.agent import functions
+
+        return getattr(functions, name)
     raise AttributeError(f"module 'lowgear' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class CallableRoom(ModuleType):
+    """A package of the name of a function: `lowgear.export(...)` calls that function, whichever was imported first."""
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Call it."""
+        from lowgear.agent import functions
+
+        return getattr(functions, self.__name__.rpartition(".")[2])(*arguments, **keywords)

@@ -125,8 +125,8 @@ def command(*options: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "name one run directory or more"),
-        (["nowhere"], "nowhere: no such directory"),
+        ([], "name one run directory or policy file"),
+        (["nowhere"], "nowhere: no such run directory"),
         (["."], "is not a run"),
         (["run", "--episodes", "-1"], "--episodes -1: write 0 or more"),
         (["run", "--setting", "5", "--episodes", "0"], "cost coefficient 5 is outside"),

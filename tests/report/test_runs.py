@@ -31,7 +31,7 @@ def test_other_widths_than_the_papers_have_no_figures_of_the_paper(tmp_path: Pat
 
 
 def test_what_is_no_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LowgearError, match="nowhere: no such directory"):
+    with pytest.raises(LowgearError, match="nowhere: no such run directory or policy file"):
         read_run(tmp_path / "nowhere")
     with pytest.raises(LowgearError, match=r"is not a run: it has no config\.json"):
         read_run(tmp_path)

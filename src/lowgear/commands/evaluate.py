@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,11 +47,12 @@ if TYPE_CHECKING:
 def evaluate(
     directories: tuple[Path, ...], best: bool, replace: bool, trust: bool, as_json: bool, **options: Any
 ) -> None:
-    """Score the controllers of each run DIR over many episodes at once.
+    """Score the controllers of each DIR, a run directory or a policy file, over many episodes at once.
 
     Prints the cost coefficient λ and the same measured against the task's rewards (rel.), return (mean, 95% interval),
     share of the large gear, FLOPs per step and the reduction against the large gear alone, for every agent, and keeps
-    it in evaluation.json; an agent whose environment fails is listed there as missing. An evaluation of more settings,
+    it in evaluation.json (of NAME.safetensors, in NAME-evaluation.json beside it); an agent whose environment fails is
+    listed there as missing. An evaluation of more settings,
     or of the same with more episodes, stays there unless you --replace it. With several settings of the dial it also
     draws return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it: frontier.svg and
     frontier.png.
@@ -61,6 +61,7 @@ def evaluate(
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --episodes 50
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --frontier 7
       lowgear evaluate runs/walker-stand-*                     one run after another
+      lowgear evaluate walker.safetensors
     """
     from lowgear.commands import tables
 
@@ -90,7 +91,7 @@ def _keep(run: "RunDirectory", report: dict[str, Any], policies: "list[Policy]",
         return
     write_whole(run.evaluation, json.dumps(report, indent=2).encode())
     if new.settings > 1:
-        _draw_frontier(report, run.path, policies)
+        _draw_frontier(report, run.beside("frontier"), policies)
 
 
 class _Extent(NamedTuple):
@@ -178,53 +179,25 @@ def _at_settings(
 
 def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options: dict[str, Any]) -> dict[str, Any]:
     from lowgear.envs import make_env
-    from lowgear.evaluation.evaluate import evaluation_row, play_policies
+    from lowgear.evaluation.summary import evaluation_report
 
     config, episodes = run.read_config(), options["episodes"]
-    master = options["master"] or config.master
-    policies = [policy for _, policy in numbered]
-    make = partial(make_env, config)
-    with progress_bar("episodes", episodes * len(policies)) as update:
-        played = play_policies(
-            policies, make, episodes, master, options["seed"], lambda count: update(advance=count), may_miss=True
+    make, master = partial(make_env, config), options["master"] or config.master
+    with progress_bar("episodes", episodes * len(numbered)) as update:
+        report = evaluation_report(
+            numbered, make, episodes, master, options["seed"], lambda count: update(advance=count)
         )
-    if len(played.missing) == len(policies):
-        raise LowgearError(played.missing[0])
-    return {
-        "task": config.task,
-        "recipe": config.recipe.name,
-        "steps": policies[0].header.steps,
-        "episodes": episodes,
-        "master": master,
-        "agents": [
-            evaluation_row(played, place, agent, policy)
-            for place, (agent, policy) in enumerate(numbered)
-            if place not in played.missing
-        ],
-    } | _missing(numbered, played.missing)
-
-
-def _missing(numbered: "list[tuple[int, Policy]]", missing: Mapping[int, str]) -> dict[str, Any]:
-    """Agents whose environments failed, at which setting and why; nothing where there are none."""
-    rows = [
-        {
-            "agent": numbered[place][0],
-            "cost_coefficient": numbered[place][1].header.cost_coefficient,
-            "why": why,
-        }
-        for place, why in missing.items()
-    ]
-    for row in rows:
+    for row in report.get("missing", ()):
         click.echo(f"agent {row['agent']} at λ {row['cost_coefficient']:.4g} is missing: {row['why']}", err=True)
-    return {"missing": rows} if rows else {}
+    return report
 
 
-def _draw_frontier(report: dict[str, Any], directory: Path, policies: "list[Policy]") -> None:
+def _draw_frontier(report: dict[str, Any], place: Path, policies: "list[Policy]") -> None:
     """Return against FLOPs as a picture, where the extra for pictures is installed."""
     try:
         from lowgear.report.frontier import draw
     except ImportError:
         click.echo("for a picture of the frontier: pip install 'lowgear[report]'", err=True)
         return
-    for path in draw(report, directory, policies):
+    for path in draw(report, place.parent, policies, place.name):
         click.echo(str(path), err=True)

@@ -22,7 +22,7 @@ ROUNDS = 31  # of timing
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Where the report goes.  [default: DIR/report, or ./report for several runs]",
+    help="Where the report goes.  [default: DIR/report, NAME-report of a policy file, or ./report for several]",
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @click.option(
@@ -53,7 +53,7 @@ def report(
     setting: float | None,
     trust: bool,
 ) -> None:
-    """Turn the runs in DIR... into figures, tables and one page that opens without a server.
+    """Turn run directories or policy files into figures, tables and one page that opens without a server.
 
     The page has the scores beside the paper's, the frontier, an episode to play through step by step, learning
     curves and the run's configuration. Frontier and table come from evaluation.json, so evaluate first; a setting that
@@ -68,7 +68,7 @@ def report(
       lowgear report runs/NAME --no-video --episodes 0      figures and tables in seconds
     """
     if not directories:
-        raise LowgearError("name one run directory or more, for example `lowgear report runs/NAME`")
+        raise LowgearError("name one run directory or policy file, or more, for example `lowgear report runs/NAME`")
     if episodes < 0:
         raise LowgearError(f"--episodes {episodes}: write 0 or more")
     try:

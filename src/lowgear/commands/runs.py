@@ -35,9 +35,9 @@ def expanded(directories: Sequence[Path]) -> list[Path]:
 
 def open_runs(directories: Sequence[Path], trust: bool) -> "dict[Path, RunDirectory]":
     """Runs by their paths. All are read first: what is no run is told before anything is done with the others."""
-    from lowgear.config.run_directory import RunDirectory
+    from lowgear.config.policy_file import open_run
 
-    runs = {path: RunDirectory(path, trust) for path in expanded(directories)}
+    runs = {path: open_run(path, trust) for path in expanded(directories)}
     for run in runs.values():
         run.read_config()
     return runs

@@ -1,7 +1,6 @@
 """`lowgear tune`: the dial's setting that meets a demand."""
 
 import json
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,7 +66,7 @@ def tune(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Set the dial of the agents in each run DIR to what meets a demand.
+    """Set the dial of the agents in each DIR, a run directory or a policy file, to what meets a demand.
 
     Finds the cheapest setting that keeps a share of the return, or the best one within a share of the large gear's
     FLOPs or within a time per step, and WRITES it into each policy file as its default: `evaluate`, `export` and
@@ -82,6 +81,7 @@ def tune(
       lowgear tune runs/NAME --keep-return 0.95 --reference runs/NAME
       lowgear tune runs/NAME --max-flops 0.1
       lowgear tune runs/NAME --max-latency-us 0.06
+      lowgear tune walker.safetensors --keep-return 0.95
     """
     from lowgear.report.terminal import print_text
 
@@ -105,33 +105,21 @@ def _tune(
     run: "RunDirectory", policies: "dict[int, Policy]", best: bool, dry_run: bool, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Search, and write what was found, unless it is a dry run: into the policies, and into tuning.json."""
+    from lowgear.evaluation.summary import tuning_report
     from lowgear.policy.files import write_whole
 
-    found = dict(zip(policies, _search(run, list(policies.values()), options), strict=True))
-    report = {
-        "task": run.read_config().task,
-        **{name: options[name] for name in DEMANDS},
-        "reference": None if options["reference"] is None else str(options["reference"]),
-        "dry_run": dry_run,
-        "agents": [
-            {
-                "agent": agent,
-                "variant": policy.header.variant,
-                "seed": policy.header.seed,
-                "relative_coefficient": policy.at(found[agent].cost_coefficient).header.relative_coefficient,
-                "cost_coefficient_before": policy.header.cost_coefficient,
-                "policy": str(run.policy(agent, best)),
-            }
-            | asdict(found[agent])
-            for agent, policy in policies.items()
-        ],
-    }
+    found = _search(run, list(policies.values()), options)
+    reference = None if options["reference"] is None else str(options["reference"])
+    demand = {name: options[name] for name in DEMANDS} | {"reference": reference, "dry_run": dry_run}
+    report = tuning_report(policies, found, demand)
+    for row in report["agents"]:
+        row["policy"] = str(run.policy(row["agent"], best))
     if dry_run:
         return report
-    for agent, setting in found.items():
+    for (agent, policy), setting in zip(policies.items(), found, strict=True):
         if setting.meets:
-            policies[agent].at(setting.cost_coefficient).save(run.policy(agent, best))
-    write_whole(run.path / "tuning.json", json.dumps(report, indent=2).encode())
+            policy.at(setting.cost_coefficient).save(run.policy(agent, best))
+    write_whole(run.beside("tuning.json"), json.dumps(report, indent=2).encode())
     return report
 
 

@@ -36,6 +36,10 @@ class RunDirectory:
         self.checkpoint = self.path / "checkpoint"
         self.latest = self.checkpoint / "latest.json"
 
+    def beside(self, name: str) -> Path:
+        """Where a file about the run goes."""
+        return self.path / name
+
     def create(self, config: RunConfig, provenance: dict[str, Any]) -> None:
         """Make a new run's directory; one that exists is never touched."""
         try:

@@ -103,6 +103,15 @@ def read(
         return replace(source, policy=policy, make_env=None, no_env=str(error))
 
 
+def of_policy(policy: Policy, path: Path, make_envs: Callable[[], MakeEnv]) -> Source:
+    """A policy in memory, to be called `path`, with the environments that it brings, if it can."""
+    source = Source(policy, path, None, None)
+    try:
+        return replace(source, make_env=_fitting(make_envs(), policy))
+    except LowgearError as error:
+        return replace(source, no_env=str(error))
+
+
 def default_out(source: Source, format_name: str) -> Path:
     """Where an export goes unless told: into the run, or beside the policy file."""
     if source.agent is None:
@@ -138,6 +147,12 @@ def _environment(policy: Policy, source: Source, trust: bool) -> MakeEnv:
     header = policy.header
     tasks.check_trust(header.task, source.path, trust)
     make_env = source.make_env or _by_name(header.task, recipes.find(header.recipe, header.task).end_on_success)
+    return _fitting(make_env, policy)
+
+
+def _fitting(make_env: MakeEnv, policy: Policy) -> MakeEnv:
+    """The environments, if they have the policy's sizes."""
+    header = policy.header
     with closing(make_env(1)) as env:
         spec = env.spec
     if any(getattr(spec, name) != getattr(header, name) for name in ("obs_dim", "action_low", "action_high")):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lowgear import LowgearError
+from lowgear.config.policy_file import open_run
 from lowgear.policy.file import Policy
 from lowgear.policy.files import write_whole
 from lowgear.report import curves, frontier, page, profiles, scatter, sweeps, tables, timeline, video
@@ -56,7 +57,7 @@ def assemble(
 ) -> tuple[list[Path], list[str]]:
     """Write the whole report of the runs at `paths`; returns the page with what lies beside it, and what is missing."""
     runs = [read_run(path, options.trust) for path in paths]
-    folder = out or (paths[0] / "report" if len(runs) == 1 else Path("report"))
+    folder = out or (open_run(paths[0]).beside("report") if len(runs) == 1 else Path("report"))
     _make(folder)
     sections, written = [], []
     for run, name in zip(runs, _names(runs), strict=True):

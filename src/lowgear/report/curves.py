@@ -20,15 +20,20 @@ Scores = dict[int, dict[int, float]]  # by step and agent
 
 
 def describe(run: RunData) -> Figure | None:
+    """The curves of a run."""
+    return describe_lines(run.metrics, run.task.name, run.config.recipe.name)
+
+
+def describe_lines(metrics: Sequence[MetricsLine], task: str, recipe: str) -> Figure | None:
     """From the evaluations while training; from the training episodes where fewer than two were made.
 
     A curve is a variant, or one coefficient of it where agents of several train side by side. None without any.
     """
     rate, total, source = "success_rate", "return_mean", "evaluations while training"
-    lines = [line for line in run.metrics if line["kind"] == "evaluation"]
+    lines = [line for line in metrics if line["kind"] == "evaluation"]
     if len({line["steps"] for line in lines}) < 2:
         rate, total, source = "success", "return", "training episodes, with exploration"
-        lines = [line for line in run.metrics if line["kind"] == "train"]
+        lines = [line for line in metrics if line["kind"] == "train"]
     key = rate if any(line.get(rate) is not None for line in lines) else total
     groups = _group(lines, key)
     order = sorted(groups, key=lambda group: (variant_rank(group[0]), group))[:CURVES_AT_MOST]
@@ -43,8 +48,8 @@ def describe(run: RunData) -> Figure | None:
     bands = " Bands: 95% bootstrap intervals of it." if most > 1 else ""
     return Figure(
         name="curves",
-        heading=run.task.name,
-        facts=f"{run.config.recipe.name} recipe, {said}",
+        heading=task,
+        facts=f"{recipe} recipe, {said}",
         note=f"Interquartile mean over seeds, from {source}.{bands}",
         charts=(Chart(steps, score_axis("success rate" if key == rate else "return", heights(drawn)), drawn),),
         size=(6.5, 3.8),

@@ -5,6 +5,7 @@ coefficient are markers. The cost coefficients stand beside the means.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,12 @@ NAMES = 12  # agents named in a note
 HINT = "Up is better, left is cheaper. Hover or tab to a point to see its setting, click or press Enter to select it."
 
 
-def draw(report: dict[str, Any], directory: Path, policies: Sequence[Policy] = ()) -> list[Path]:
+def draw(
+    report: dict[str, Any], directory: Path, policies: Sequence[Policy] = (), name: str = "frontier"
+) -> list[Path]:
     """Draw what `lowgear evaluate --json` prints of `policies` into `directory` as frontier.svg and frontier.png."""
-    return save(describe(aggregate(report, own_settings(dict(enumerate(policies))))), directory)
+    figure = describe(aggregate(report, own_settings(dict(enumerate(policies)))))
+    return save(replace(figure, name=name), directory)
 
 
 def describe(evaluation: Evaluation, paper: Figures = NOTHING) -> Figure:

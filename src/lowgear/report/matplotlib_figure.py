@@ -52,6 +52,13 @@ def save(figure: Figure, directory: Path) -> list[Path]:
     return list(pictures)
 
 
+def svg(figure: Figure) -> str:
+    """The figure as an SVG element, for a page that it becomes part of."""
+    with style.context(["default", STYLE]):
+        text = _render(_draw(figure), "svg").decode()
+    return text[text.index("<svg") :]
+
+
 def _render(canvas: Canvas, kind: str) -> bytes:
     """As a file's content, the same bytes each time."""
     buffer = io.BytesIO()

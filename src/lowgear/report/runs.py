@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lowgear import LowgearError
+from lowgear.config.policy_file import open_run
 from lowgear.config.run import MAX_SEED, MOST_AGENTS, MOST_STEPS, RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import Task, find
@@ -65,7 +66,7 @@ class RunData:
     @property
     def task(self) -> Task:
         """What it was trained on; with other widths than the paper's it has none of the paper's figures."""
-        task = find(self.config.task)
+        task = _task(self.config.task)
         return task if task.gears == self.config.gears else replace(task, published=None)
 
     @property
@@ -76,12 +77,10 @@ class RunData:
 
 def read_run(path: Path, trust: bool = False) -> RunData:
     """Everything in `path`; what is no run at all is an error, and so is a task that imports a module, untrusted."""
-    if not path.is_dir():
-        raise LowgearError(f"{path}: no such directory; `lowgear report` wants run directories, for example runs/NAME")
-    directory = RunDirectory(path, trust)
+    directory = open_run(path, trust)
     config = directory.read_config()
     notices: list[str] = []
-    theirs = find(config.task).gears
+    theirs = _task(config.task).gears
     if theirs is not None and theirs != config.gears:
         ours, published = (", ".join(map(str, gears)) for gears in (config.gears, theirs))
         notices.append(f"The gears are {ours}, not the paper's {published}: its figures are left out.")
@@ -94,9 +93,17 @@ def read_run(path: Path, trust: bool = False) -> RunData:
             f"{len(evaluation.left_out)} of {evaluation.scores} scores are not finite numbers; they are left out of "
             "every mean and picture."
         )
-    written = read_json(directory.config, "configuration", "start a new run")
+    is_run = directory.config.is_file()
+    written = read_json(directory.config, "configuration", "start a new run") if is_run else {}
     raw = config.to_json() | {"provenance": _provenance(written.get("provenance"))}
     return RunData(path, config, raw, tuple(metrics), scored, evaluation, policies, tuple(notices))
+
+
+def _task(name: str) -> Task:
+    """The task of a run; an agent's own environment has no more than a name."""
+    with suppress(LowgearError):
+        return find(name)
+    return Task(name=name, source="gym", env_id=name)
 
 
 def _metrics(path: Path, config: RunConfig, notices: list[str]) -> list[MetricsLine]:

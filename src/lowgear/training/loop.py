@@ -78,6 +78,7 @@ class Training:
         directory: RunDirectory | None = None,
         make_learners: MakeLearners = sac_learners,
         groups: int | None = None,  # that collect at once
+        capacity: int | None = None,  # steps that each agent's ring holds; None: as many as the run needs
     ) -> None:
         self.config, self.spec = config, env.spec
         self._directory = directory
@@ -100,11 +101,12 @@ class Training:
             if directory is not None:
                 held.enter_context(hold(directory.lock))
             method = method_of(config, env.spec, env.goal_rule, make_learners)
-            memory.check(method, len(config.agents), config.capacity)
+            capacity = capacity or config.capacity
+            memory.check(method, len(config.agents), capacity)
             self.cost = method.cost
             agents = parameters_of(config, env.spec, tariff_of(config, method.cost))
             which = learners_needed(config, method)
-            self.learner = held.enter_context(closing(ParallelLearner(method, agents, config.capacity, which=which)))
+            self.learner = held.enter_context(closing(ParallelLearner(method, agents, capacity, which=which)))
             behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
             published = self.learner.published()
             self.cost_units = published.cost_units  # (P,): of relative cost coefficients

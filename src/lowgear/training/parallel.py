@@ -27,6 +27,7 @@ from lowgear.learning import normalisation, replay
 from lowgear.learning.learners import AgentParameters
 from lowgear.learning.method import Method
 from lowgear.learning.normalisation import Statistics
+from lowgear.learning.replay import Replay
 from lowgear.policy.arrays import FloatArray
 from lowgear.training import algorithm
 from lowgear.training.algorithm import Learners
@@ -113,11 +114,9 @@ class ParallelLearner:
         # One program, which the next run finds in the cache; operation by operation it would be dozens.
         init = jax.jit(partial(algorithm.init, method=method))
         self._learners = [list(init(a.seed)) for a in self._agents]
-        environments = method.replay.environments
         self._statistics = [self._no_statistics(len(a.seed)) for a in self._agents]
-        rings = [environments * (s.stop - s.start) for s in self._slices]
-        self._buffers = [replay.init(count, capacity // environments, method.replay) for count in rings]
-        self._shared = [jnp.repeat(a.shared, environments) for a in self._agents]
+        self._shared = [jnp.repeat(a.shared, method.replay.environments) for a in self._agents]
+        self._buffers = self._empty_buffers(capacity)
         groups = balanced(range(method.learners) if which is None else which, -(-cores // shards), method)
         self.jobs = [Job(s, group) for s in range(shards) for group in groups]
         self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
@@ -142,6 +141,20 @@ class ParallelLearner:
             self._tell_device(self._insert_chunk, chunk, known)
         else:
             self._insert_chunk(chunk, known)
+
+    def rows(self) -> FloatArray:
+        """Every step in the buffers, oldest first, (rings, steps, width): an agent's rings stand side by side."""
+        self._settle()
+        return np.concatenate([_in_order(buffer) for buffer in self._buffers])
+
+    def grow(self, capacity: int, chunk: int) -> None:
+        """Make room for more steps of each agent; those that are there stay, inserted anew `chunk` by chunk."""
+        self._settle()
+        kept, self._buffers = [_in_order(buffer) for buffer in self._buffers], self._empty_buffers(capacity)
+        each = chunk // self.method.replay.environments
+        for s, (rows, shared) in enumerate(zip(kept, self._shared, strict=True)):
+            for start in range(0, rows.shape[1], each):
+                self._buffers[s] = self._insert(self._buffers[s], rows[:, start : start + each], shared)
 
     def start(self, updates: int) -> None:
         """Begin to update every learner as many times as told.
@@ -204,6 +217,13 @@ class ParallelLearner:
         """Of all agents' replay buffers."""
         return sum(leaf.nbytes for leaf in jax.tree.leaves(self._buffers))
 
+    def drain(self) -> None:
+        """Wait for all that is under way, whatever comes of it."""
+        with contextlib.suppress(Exception):
+            while self._under_way:
+                self.wait()
+            self._settle()
+
     def close(self) -> None:
         """End the threads."""
         self._device.shutdown(wait=True, cancel_futures=True)
@@ -215,6 +235,10 @@ class ParallelLearner:
             self._buffers[s] = self._insert(self._buffers[s], rows, shared)
             if self._statistics[s] is not None and not known:
                 self._statistics[s] = self._observe(self._statistics[s], chunk[agents], self._agents[s])
+
+    def _empty_buffers(self, capacity: int) -> list[Replay]:
+        settings = self.method.replay
+        return [replay.init(len(shared), capacity // settings.environments, settings) for shared in self._shared]
 
     def _run(self, job: Job, updates: int, clock: int) -> tuple[Metrics, float]:
         """One job's updates; their metrics, and when they were done."""
@@ -305,6 +329,13 @@ def balanced(which: Sequence[int], groups: int, method: Method) -> list[tuple[in
     for number in sorted(which, key=lambda n: -method.flops(n)):
         min(found, key=lambda group: sum(map(method.flops, group))).append(number)
     return [tuple(sorted(group)) for group in found]
+
+
+def _in_order(buffer: Replay) -> FloatArray:
+    """Rows of a buffer, oldest first, in NumPy."""
+    written, capacity = int(buffer.written), buffer.rows.shape[1]
+    rows = np.array(buffer.rows)
+    return rows[:, :written] if written <= capacity else np.roll(rows, -(written % capacity), axis=1)
 
 
 def _arrived(metrics: Any) -> tuple[Metrics, float]:

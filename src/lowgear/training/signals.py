@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -23,7 +23,9 @@ class Heard:
 
 
 @contextmanager
-def stops(stop: Callable[[], None], tell: Callable[[], None]) -> Iterator[Heard]:
+def stops(
+    stop: Callable[[], None], tell: Callable[[], None] = lambda: None, numbers: Sequence[signal.Signals] = SIGNALS
+) -> Iterator[Heard]:
     """The first signal calls `stop`, and `tell`, which may print; the next one ends the program as it always did."""
     heard, before = Heard(), dict[signal.Signals, Any]()
 
@@ -39,7 +41,7 @@ def stops(stop: Callable[[], None], tell: Callable[[], None]) -> Iterator[Heard]
         tell()
 
     if threading.current_thread() is threading.main_thread():
-        for number in SIGNALS:
+        for number in numbers:
             before[number] = signal.signal(number, hear)
     try:
         yield heard
