@@ -24,6 +24,7 @@ from lowgear.commands.options import (
 if TYPE_CHECKING:
     from lowgear.config.run import RunConfig
     from lowgear.config.run_directory import RunDirectory
+    from lowgear.config.tasks import Task
     from lowgear.envs.watchdog import OnStuck
     from lowgear.training.progress import Display
 
@@ -104,6 +105,7 @@ def train(task: str | None, resume: Path | None, trust: bool, **options: Any) ->
       lowgear train cartpole-swingup --steps 100000 --seeds 0-2
       lowgear train walker-stand --variants asymmetric,small-only,large-only --seeds 0-4
       lowgear train gym:Pendulum-v1 --steps 50000
+      lowgear train arm:Arm --steps 50000            the class Arm of arm.py, here
       lowgear train --resume runs/walker-stand-modern-20261115-081500
     """
     from lowgear.config.run_directory import RunDirectory
@@ -140,7 +142,6 @@ def _reject_options_beside_resume() -> None:
 
 def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConfig]":
     from lowgear.config import settings
-    from lowgear.config.run import resolve
     from lowgear.config.run_directory import RunDirectory
     from lowgear.config.tasks import file_name, find
     from lowgear.envs import make_env
@@ -155,7 +156,7 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
     overrides = settings.from_file(file) if file else {}
     overrides |= settings.from_assignments(assignments)
     overrides |= {key: value for key in of_recipe if (value := options.pop(key)) is not None}
-    config = resolve(task, **options, overrides=overrides)
+    config = _resolved(task, options, overrides)
     env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
     memory.check(method_of(config, env.spec, env.goal_rule), len(config.agents), config.capacity)
     env.close()
@@ -171,6 +172,18 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
             directory.make(config, provenance())
             break
     return directory, config
+
+
+def _resolved(task: "Task", options: dict[str, Any], overrides: dict[str, Any]) -> "RunConfig":
+    """The run's definition; a task that cannot be made is the first thing to hear of."""
+    from lowgear import envs
+    from lowgear.config.run import resolve
+
+    try:
+        return resolve(task, **options, overrides=overrides)
+    except LowgearError:
+        envs.make(task, 1).close()
+        raise
 
 
 def _run(directory: "RunDirectory", config: "RunConfig") -> None:

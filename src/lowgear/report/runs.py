@@ -127,6 +127,7 @@ def _metrics_line(raw: Any, config: RunConfig) -> MetricsLine:
         "steps": fields.whole("steps", entry(line, "steps"), 0, MOST_STEPS),
         "agent": agent,
         "variant": fields.one_of("variant", entry(line, "variant"), (config.agents[agent].variant,)),
+        "scored_by": _scored_by(line),
         **{name: _number(name, line[name]) for name in METRICS_NUMBERS if line.get(name) is not None},
     }
 
@@ -172,6 +173,7 @@ def _row(raw: Any) -> dict[str, Any]:
         "variant": fields.word("variant", entry(row, "variant")),
         **{name: math.nan if row.get(name) is None else _number(name, row[name]) for name in NUMBERS},
         **optional,
+        "scored_by": _scored_by(row),
     }
     if not math.isfinite(found["cost_coefficient"]):
         raise BadField("cost_coefficient is not a number")
@@ -185,6 +187,11 @@ def _row(raw: Any) -> dict[str, Any]:
         if found[name] < 0:
             raise BadField(f"{name} is below 0")
     return found
+
+
+def _scored_by(row: dict[str, Any]) -> str:
+    """Which earlier files do not say: success counted wherever it was told."""
+    return fields.one_of("scored_by", row.get("scored_by", "success"), ("success", "return"))
 
 
 def _number(name: str, value: Any) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from lowgear.evaluation.evaluate import NORMAL_95
+from lowgear.evaluation.evaluate import NORMAL_95, scored_by_success
 from lowgear.evaluation.statistics import Spread, bootstrap, spread
 from lowgear.report.style import variant_rank
 from lowgear.report.text import short
@@ -25,7 +25,7 @@ class AgentScore:
 
     agent: int
     coefficient: float
-    score: float  # return, or success rate where the task reports it
+    score: float  # return, or success rate where the task has goals
     low: float  # of the score's 95% interval over episodes
     high: float
     flops: float  # per step
@@ -114,7 +114,7 @@ def aggregate(report: dict[str, Any]) -> Evaluation:
         recipe=report["recipe"],
         steps=report["steps"],
         episodes=report["episodes"],
-        kind="return" if all(row["success_rate"] is None for row in rows) else "success rate",
+        kind="success rate" if any(map(scored_by_success, rows)) else "return",
         seeds=len({row["seed"] for row in rows}),
         scores=len(rows),
         settings=tuple(
@@ -136,8 +136,8 @@ def agent_lines(settings: Iterable[Setting]) -> list[list[AgentScore]]:
 
 
 def score_of(row: dict[str, Any]) -> float:
-    """Success rate where the task reports it, else return."""
-    return float(row["return_mean"] if row["success_rate"] is None else row["success_rate"])
+    """Success rate where the task has goals, else return."""
+    return float(row["success_rate"] if scored_by_success(row) else row["return_mean"])
 
 
 def best(settings: Sequence[Setting]) -> Setting:
@@ -202,7 +202,7 @@ def _setting(key: tuple[str, bool, float], rows: list[dict[str, Any]], episodes:
 
 def _agent_score(row: dict[str, Any], episodes: int) -> AgentScore:
     score, half = score_of(row), _finite(row["return_ci95"])
-    low, high = (score - half, score + half) if row["success_rate"] is None else wilson(score, episodes)
+    low, high = (score - half, score + half) if not scored_by_success(row) else wilson(score, episodes)
     flops_ci95 = _finite(row.get("flops_reduction_ci95", 0.0)) * (_large_flops([row]) or 0.0)
     about = int(row["agent"]), float(row["cost_coefficient"])
     return AgentScore(*about, score, low, high, float(row["flops_per_step"]), flops_ci95)
