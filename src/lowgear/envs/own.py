@@ -91,9 +91,8 @@ def _from_factory(
         assert name is not None
         if counted and first.num_envs != num_envs:
             raise LowgearError(f"{name} made {first.num_envs} environments when it was asked for {num_envs}")
-        vectors = [first]
-        while sum(vector.num_envs for vector in vectors) < num_envs:
-            vectors.append(one())
+        check_num_envs(first.num_envs)
+        vectors = [first, *(one() for _ in range((num_envs - 1) // first.num_envs))]
         return _side_by_side(name, vectors, num_envs, end_on_success, None if limit is None else limit.of_vector(first))
     if not isinstance(first, gymnasium.Env):
         raise LowgearError(
