@@ -14,7 +14,8 @@ install: .venv/installed
 
 demo: install  ## the main job on a small scale: two to three minutes on two cores
 	rm -rf runs/demo
-	$(BIN)/lowgear train cartpole-swingup --steps 30000 --variants asymmetric,large-only --out runs/demo
+	$(BIN)/lowgear train cartpole-swingup --steps 30000 --variants asymmetric,large-only --evaluate-every 10000 \
+		--out runs/demo
 	$(BIN)/lowgear evaluate runs/demo --episodes 20
 	@echo
 	@echo 'Go on with:'

@@ -113,7 +113,7 @@ def test_from_ones_own_environment_to_its_controller(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_every_command_as_it_is_written(tmp_path: Path) -> None:
     """From a clone, in an environment of its own: a quarter of an hour on two cores."""
-    out = run("\n".join([INSTALL, FIRST, f"({OWN})", MORE]), copied(tmp_path))
+    out = run("\n".join([INSTALL, FIRST, OWN, MORE]), copied(tmp_path))
     assert_followed(out, tmp_path)
 
 
@@ -126,7 +126,7 @@ def test_a_wheel_in_a_bare_environment(tmp_path: Path) -> None:
     constraints = ROOT / "constraints.txt"
     install = INSTALL.replace("'.[report]'", f"--quiet --constraint '{constraints}' '{wheel}[report]'")
     imported = "python -c 'import lowgear; print(lowgear.__file__)'\nlowgear --help"
-    blocks = [install, imported, with_few_steps(FIRST), f"({with_few_steps(OWN)})", with_few_steps(MORE)]
+    blocks = [install, imported, with_few_steps(FIRST), with_few_steps(OWN), with_few_steps(MORE)]
     out = run("\n".join(blocks), tmp_path, PYTHONPATH="")
     assert f"{tmp_path}/.venv/lib" in out
     assert_followed(out, tmp_path)

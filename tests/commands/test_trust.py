@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from lowgear import LowgearError
 from lowgear.commands.cli import cli
-from lowgear.config.tasks import check_trust, imported_module
+from lowgear.config.tasks import check_trust, imported_module, trust_flag
 from tests.fixtures.policies import HEADER, policy_of, run_of
 
 TASK = "gym:stranger:Stranger-v0"
@@ -176,6 +176,7 @@ def test_the_name_is_checked_before_anything_else(place: Path) -> None:
 )
 def test_what_a_task_would_import(task: str, module: str | None) -> None:
     assert imported_module(task) == module
+    assert trust_flag(task) == ("" if module is None else " --trust")
     check_trust(task, Path("x"), trust=True)
     if module is None:
         check_trust(task, Path("x"), trust=False)

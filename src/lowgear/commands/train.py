@@ -188,13 +188,15 @@ def _resolved(task: "Task", options: dict[str, Any], overrides: dict[str, Any]) 
 
 def _run(directory: "RunDirectory", config: "RunConfig") -> None:
     from lowgear.commands import tables
+    from lowgear.config.tasks import trust_flag
     from lowgear.envs import make_env, watchdog
     from lowgear.training.loop import Training
     from lowgear.training.progress import Display, TensorBoard
     from lowgear.training.signals import stops
 
+    trust = trust_flag(config.task)
     if directory.finished(config):
-        click.echo(f"{directory.path} is finished; `lowgear evaluate {directory.path}` scores it", err=True)
+        click.echo(f"{directory.path} is finished; `lowgear evaluate {directory.path}{trust}` scores it", err=True)
         return
     make = partial(make_env, config)
     training = Training(config, make(config.environments), make, directory)
@@ -205,7 +207,7 @@ def _run(directory: "RunDirectory", config: "RunConfig") -> None:
         click.echo(f"{config.task} does not repeat itself: the episodes that were open begin anew", err=True)
     display = Display(config.steps, done)
     boards = [TensorBoard(directory.path / "tensorboard", len(config.agents))] if TensorBoard.available() else []
-    again = f"go on with `lowgear train --resume {directory.path}`"
+    again = f"go on with `lowgear train --resume {directory.path}{trust}`"
     try:
         with (
             stops(

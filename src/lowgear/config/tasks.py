@@ -82,6 +82,11 @@ def check_trust(name: str, path: Path, trust: bool) -> None:
         )
 
 
+def trust_flag(name: str) -> str:
+    """What a command that is told to a person needs for a run of the task, beside the run."""
+    return " --trust" if imported_module(name) is not None else ""
+
+
 def file_name(task: str) -> str:
     """A task's name as part of a file's."""
     return task.replace(":", "-").replace("/", "-")
