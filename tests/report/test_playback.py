@@ -115,3 +115,10 @@ def test_tracks_show_the_gears_their_picks_and_who_acted(policy: Policy) -> None
     assert "75.0% of steps" in gears.series[0].label
     assert [series.spans for series in action.series] == [((0, 2), (3, 4)), ((2, 3),)]
     assert len(action.series[0].y) == 4
+
+
+@pytest.mark.parametrize(("name", "shown"), [("torque", "torque"), ("torque of the motor", "a1")])
+def test_an_action_that_has_a_short_name_goes_by_it(policy: Policy, name: str, shown: str) -> None:
+    named = replace(policy, header=replace(policy.header, action_names=(name,)))
+    playback = with_gears(play_back(named, trained_in(policy), "greedy", frames=0), 0, 1)
+    assert tracks(playback, legend(playback))[1].y.label == shown
