@@ -1,5 +1,6 @@
 """Vectors of Gymnasium environments as they are: every autoreset mode gives the same transitions."""
 
+import time
 from contextlib import closing
 from typing import Any
 
@@ -110,6 +111,28 @@ def test_a_vector_that_resets_all_at_once_is_refused() -> None:
         LowgearError, match=r"Wander is a vector whose reset takes no options\['reset_mask'\].*SAME_STEP"
     ):
         played(env)
+
+
+class Sleepy(Wander):
+    """Does not return from its third step."""
+
+    def step(self, action: Any) -> Any:
+        self.taken = getattr(self, "taken", 0) + 1
+        while self.taken == 3:
+            time.sleep(0.01)
+        return super().step(action)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_vector_that_hangs_is_told_of_and_ended(count: int) -> None:
+    env = envs.wrap(lambda: SyncVectorEnv([Sleepy] * 2, autoreset_mode=AutoresetMode.DISABLED), num_envs=count)
+    env.limit_s = 0.3
+    env.reset(SEEDS[:count])
+    actions = np.zeros((count, 1), np.float32)
+    env.step(actions)
+    env.step(actions)
+    with pytest.raises(LowgearError, match=r"Sleepy did not return for 0.3 s at step 3 \(2 environments"):
+        env.step(actions)
 
 
 def test_a_vector_must_say_how_it_resets() -> None:

@@ -2,16 +2,18 @@
 
 In SAME_STEP mode a vector resets within the step that ends an episode. In NEXT_STEP and DISABLED mode the environments
 whose episode ended are reset at once by `reset(options={"reset_mask": ...})`, Gymnasium's way to reset some of them, so
-that no reset step is ever seen.
+that no reset step is ever seen. A vector that raises or hangs fails as one.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from lowgear import LowgearError
+from lowgear.envs import watchdog
 from lowgear.envs.checked import CheckedEnv
 from lowgear.envs.gym import GymEnv
 from lowgear.envs.protocol import Step
@@ -37,13 +39,16 @@ class AnyVectorEnv(GymEnv):
             raise LowgearError(f"{name} is a vector that resets twice: make it with shared_memory=True")
         super().__init__(name, vector)
         self._ages = np.zeros(self.num_envs, np.int64)
+        self._all_hang = partial(self._hangs, None)
 
     def _begin(self, seeds: Any) -> FloatArray:
         self._ages[:] = 0
-        return super()._begin(seeds)
+        return watchdog.call(self.limit_s, self._all_hang, super()._begin, seeds)
 
     def _advance(self, actions: FloatArray) -> Step:
-        raw, rewards, terminated, truncated, infos = self._vector.step(actions)
+        raw, rewards, terminated, truncated, infos = watchdog.call(
+            self.limit_s, self._all_hang, self._vector.step, actions
+        )
         self._ages += 1
         last = self._flat(raw, self.num_envs)
         by_itself = np.asarray(terminated | truncated, np.bool_)
@@ -108,6 +113,9 @@ class SideBySide(CheckedEnv):
         return Step._make([*columns, joined(success) if told else None])
 
     def _rows(self) -> list[tuple[AnyVectorEnv, slice]]:
+        """The vectors with their rows, told of what is done and how long it may take."""
+        for vector in self._vectors:
+            vector.limit_s, vector._doing = self.limit_s, self._doing
         stops = np.cumsum([vector.num_envs for vector in self._vectors]).tolist()
         return [
             (vector, slice(stop - vector.num_envs, stop)) for vector, stop in zip(self._vectors, stops, strict=True)
