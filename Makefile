@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow test-peers test-page fuzz check format bench bench-peers peer-faults lock clean
+.PHONY: install demo test test-slow test-peers test-page test-wheel fuzz check format bench bench-peers peer-faults lock clean
 
 install: .venv/installed
 
@@ -13,9 +13,16 @@ install: .venv/installed
 	@touch $@
 
 demo: install  ## the main job on a small scale: two to three minutes on two cores
-	rm -rf demo
-	$(BIN)/lowgear train cartpole-swingup --steps 30000 --variants asymmetric,large-only --evaluate-every 10000 --out demo
-	$(BIN)/lowgear evaluate demo --episodes 20
+	rm -rf runs/demo
+	$(BIN)/lowgear train cartpole-swingup --steps 30000 --variants asymmetric,large-only --evaluate-every 10000 \
+		--out runs/demo
+	$(BIN)/lowgear evaluate runs/demo --episodes 20
+	@echo
+	@echo 'Go on with:'
+	@echo '  . .venv/bin/activate'
+	@echo '  lowgear evaluate runs/demo --frontier 7'
+	@echo '  lowgear report runs/demo --open'
+	@echo '  lowgear export runs/demo --format c'
 
 test: install  ## the default suite: eight minutes on two idle cores the first time, when all is compiled
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -54,6 +61,11 @@ peer-faults: .venv-peers/installed .venv-zoo/installed  ## the same faults tried
 
 test-page: install .page-tools/node_modules/axe-core/axe.min.js  ## the page in Chromium, with axe-core; needs npm
 	AXE_CORE=$(CURDIR)/.page-tools/node_modules/axe-core/axe.min.js $(BIN)/python -m pytest tests/report/test_page.py
+
+test-wheel: install  ## builds the wheel, and follows the README with it in a bare environment
+	rm -rf build dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	LOWGEAR_WHEEL=$$(ls dist/lowgear-*.whl) $(BIN)/python -m pytest -m wheel tests/test_readme.py
 
 .venv-fuzz/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-fuzz

@@ -111,7 +111,8 @@ def test_try_reports_a_speed(capsys: pytest.CaptureFixture[str], monkeypatch: py
     ("arguments", "message"),
     [
         (["walkr-stand"], "did you mean walker-stand"),
-        (["foo:Bar"], "unknown source 'foo'"),
+        (["foo:Bar-v0"], "unknown source 'foo'"),
+        (["foo:Bar"], "no Python module foo"),
         (["gym:CartPole-v1"], "Discrete(2)"),
         (["envpool:Nope-v1"], "EnvPool has no environment 'Nope-v1'"),
         (["--gears", "8,64"], "lowgear tasks NAME --gears 8,64"),
@@ -143,3 +144,14 @@ def test_interrupt_exits_with_130(capsys: pytest.CaptureFixture[str], monkeypatc
 
     monkeypatch.setattr("lowgear.config.tasks.published_tasks", interrupt)
     assert run(capsys, "tasks")[0] == 130
+
+
+def test_ones_own_environment_tells_its_names_and_its_rewards(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "tasks", "tests.fixtures.probes:Wander")
+    assert code == 0
+    for part in ("2 (place, steps left)", "1 (push)", "reported", "a step with random actions", "8 episodes"):
+        assert part in " ".join(out.split())
+    found = json.loads(run(capsys, "tasks", "tests.fixtures.probes:Wander", "--json")[1])
+    assert found["rewards"]["episodes"] == 8
+    assert found["observation_names"] == ["place", "steps left"]
+    assert "rewards" not in json.loads(run(capsys, "tasks", "walker-stand", "--json")[1])

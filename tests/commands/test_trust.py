@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from lowgear import LowgearError
 from lowgear.commands.cli import cli
-from lowgear.config.tasks import check_trust, imported_module
+from lowgear.config.tasks import check_trust, imported_module, trust_flag
 from tests.fixtures.policies import HEADER, policy_of, run_of
 
 TASK = "gym:stranger:Stranger-v0"
@@ -99,7 +99,7 @@ def test_an_export_goes_without_the_environment(place: Path, what: str, form: st
     assert not imported()
 
 
-@pytest.mark.parametrize("task", ["stranger:Stranger-v0", "GYM:stranger:Stranger-v0"])
+@pytest.mark.parametrize("task", ["stranger:Stranger-v0", "GYM:stranger:Stranger-v0", "stranger:Stranger"])
 def test_other_ways_to_write_it_import_nothing_either(place: Path, task: str) -> None:
     policy_of(replace(HEADER, task=task, layout=(("", 5),))).save(place / "policy.safetensors")
     result = lowgear("export", "policy.safetensors", "--format", "numpy", "--out", "out")
@@ -136,6 +136,24 @@ def test_what_is_trusted_or_typed_is_imported(arguments: list[str]) -> None:
     assert "would import" not in result.output
 
 
+def test_a_run_of_a_class_is_refused_as_well_and_trusted_alike(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder != str(place)])
+    run_of([policy_of(replace(HEADER, task="stranger:Stranger", layout=(("", 5),)))], place / "own")
+    assert "would import the Python module stranger" in str(lowgear("evaluate", "own", "--episodes", "2").exception)
+    assert not imported()
+    result = lowgear("evaluate", "own", "--episodes", "2", "--trust")
+    assert result.exit_code == 0, result.output
+    assert imported()
+
+
+def test_the_name_is_checked_before_anything_else(place: Path) -> None:
+    for task in ("nowhere:Arm", "gym:nowhere:Arm-v0"):
+        result = lowgear("train", task, "--recipe", "paper", "--steps", "-1", "--out", "new")
+        assert "there is no Python module nowhere" in str(result.exception)
+    assert "cost coefficient" in str(lowgear("train", "stranger:Stranger", "--recipe", "paper").exception)
+    assert not (place / "new").exists()
+
+
 @pytest.mark.parametrize(
     ("task", "module"),
     [
@@ -144,6 +162,9 @@ def test_what_is_trusted_or_typed_is_imported(arguments: list[str]) -> None:
         ("Gym:a:Env-v0", "a"),
         ("a:Env-v0", "a"),
         ("gym::Env-v0", ""),
+        ("a.b:Env", "a.b"),
+        ("a:make_env", "a"),
+        ("python:Env", "python"),
         ("gym:Pendulum-v1", None),
         ("gym:", None),
         ("walker-stand", None),
@@ -155,6 +176,7 @@ def test_what_is_trusted_or_typed_is_imported(arguments: list[str]) -> None:
 )
 def test_what_a_task_would_import(task: str, module: str | None) -> None:
     assert imported_module(task) == module
+    assert trust_flag(task) == ("" if module is None else " --trust")
     check_trust(task, Path("x"), trust=True)
     if module is None:
         check_trust(task, Path("x"), trust=False)

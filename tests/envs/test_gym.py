@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import envpool
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from lowgear import LowgearError, envs
 from lowgear.config.tasks import find
@@ -129,25 +127,6 @@ def test_time_limit_put_on_by_hand_is_known() -> None:
     env.reset([0])
     ends = [env.step(np.zeros((1, 2), np.float32)).truncated[0] for _ in range(10)]
     assert ends == [False] * 4 + [True] + [False] * 4 + [True]
-
-
-def test_vector_in_same_step_mode_is_taken_as_it_is() -> None:
-    vector = SyncVectorEnv([Reach, Reach, Reach], autoreset_mode=AutoresetMode.SAME_STEP)
-    env = envs.wrap(vector)
-    assert env.num_envs == 3
-    assert env.reset([1, 2, 3]).shape == (3, 4)
-    assert env.step(np.ones((3, 1), np.float32)).reward.shape == (3,)
-
-
-@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED])
-def test_vector_with_reset_steps_is_refused(mode: AutoresetMode) -> None:
-    with pytest.raises(LowgearError, match=f"{mode.name}.*AutoresetMode.SAME_STEP"):
-        envs.wrap(SyncVectorEnv([Reach], autoreset_mode=mode))
-
-
-def test_a_pool_of_envpool_is_refused_as_well() -> None:
-    with pytest.raises(LowgearError, match="NEXT_STEP"):
-        envs.wrap(envpool.make_gymnasium("Pendulum-v1", num_envs=2))
 
 
 def test_one_instance_cannot_be_many() -> None:

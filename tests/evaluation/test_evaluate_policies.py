@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from lowgear import LowgearError, envs
-from lowgear.evaluation import evaluate
-from lowgear.evaluation.evaluate import at_settings, play, play_policies, summarise
+from lowgear.evaluation import evaluate, tune
+from lowgear.evaluation.evaluate import Played, at_settings, play, play_policies, summarise
 from lowgear.policy.dial import Dial
 from tests.fixtures.faulty import making
-from tests.fixtures.probes import Counting, Valley
+from tests.fixtures.probes import Counting, Valley, Wander
 from tests.fixtures.weights import VALLEY as HEADER
 from tests.fixtures.weights import thrifty
 
@@ -45,6 +45,28 @@ def test_the_same_weights_play_differently_at_the_two_ends_of_their_dial():
     assert large["return_mean"] == cheap["return_mean"] != dear["return_mean"]
     assert (large["period_mean"], large["flops_reduction"]) == (None, 0.0)
     assert cheap["flops_reduction"] < 0
+
+
+def test_success_that_a_task_without_goals_tells_of_is_counted_beside_its_return():
+    policy = thrifty(replace(HEADER, obs_dim=2))
+    played = play_policies([policy.at(0.001), policy.at(0.1)], lambda count: envs.wrap(Wander, count), 6, "greedy", 0)
+    assert played.success is not None
+    assert 0 < played.success.mean() < 1
+    assert (summarise(played, 0, HEADER.cost)["scored_by"], played.scored_by) == ("return", "return")
+    np.testing.assert_array_equal(tune.scores(played), played.returns)
+    assert play([thrifty()], envs.wrap(Valley), 1, "greedy", 0).success is None
+
+
+def test_a_group_that_nobody_tells_of_success_had_none(monkeypatch):
+    monkeypatch.setattr(evaluate, "ENVIRONMENTS_AT_MOST", 1)
+    told = iter([None, np.ones((1, 2))])
+
+    def played(*_):
+        return Played(*(np.ones((1, 2)) for _ in range(3)), np.ones((1, 2, 2)), next(told), {}, "return")
+
+    monkeypatch.setattr(evaluate, "play", played)
+    found = play_policies([thrifty(), thrifty()], lambda count: Counting([3] * count), 2, "greedy", 0)
+    assert found.success.tolist() == [[0, 0], [1, 1]]
 
 
 def test_picks_end_with_the_episode():

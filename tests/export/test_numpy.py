@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -17,13 +18,11 @@ from tests.fixtures.exports import write_files
 from tests.fixtures.policies import KINDS, episodes_of, policy_of, source_of
 
 RUN = """
-import importlib.util, json, pathlib
+import importlib.util, json
 import numpy as np
-import lowgear
 from controller import Controller
 
-assert pathlib.Path(lowgear.__file__).is_relative_to(pathlib.Path.cwd()), lowgear.__file__
-assert not any(importlib.util.find_spec(name) for name in ("jax", "envpool", "gymnasium", "rich", "click"))
+assert not any(importlib.util.find_spec(name) for name in ("lowgear", "jax", "envpool", "gymnasium", "rich", "click"))
 controller = Controller("robot.safetensors", {coefficient})
 episodes = []
 for observations in np.load("observations.npy"):
@@ -83,9 +82,21 @@ def test_the_program_runs_as_it_is(tmp_path, numpy_only):
     assert done.stdout.count("gear ") == 5, done.stderr
 
 
-def test_the_package_is_the_code_that_runs_here(tmp_path):
+def test_the_package_is_the_code_that_runs_here_under_another_name(tmp_path):
     made = export_numpy(ExportRequest(source_of(policy_of(), tmp_path), "robot", episodes=1))
-    package = {name: data for name, data in made.files.items() if name.startswith("lowgear/")}
-    root = Path(lowgear.__file__).parents[1]
-    assert {"lowgear/__init__.py", "lowgear/policy/__init__.py", "lowgear/policy/controller.py"} <= set(package)
-    assert all(data == (root / name).read_bytes() for name, data in package.items())
+    package = {Path(name).name: data.decode() for name, data in made.files.items() if name.startswith("robot_policy/")}
+    ours = {path.name: path.read_text() for path in Path(lowgear.__file__).with_name("policy").glob("*.py")}
+    assert set(package) == set(ours)
+    for name, text in package.items():
+        assert not re.search(r"(import|from) lowgear", text), name
+        back = text.replace("from robot_policy import LowgearError", "from lowgear import LowgearError")
+        assert back.replace("from robot_policy", "from lowgear.policy").startswith(ours[name])
+    assert "robot_policy" not in sys.modules
+
+
+def test_an_older_lowgear_on_the_path_is_not_asked(tmp_path, numpy_only):
+    made = export_numpy(ExportRequest(source_of(policy_of(), tmp_path), "robot", episodes=1))
+    write_files(made.files, tmp_path / "export")
+    (tmp_path / "export" / "lowgear.py").write_text("raise RuntimeError('imported')")
+    done = run([tmp_path / "export" / "controller.py"], numpy_only, tmp_path)
+    assert done.stdout.count("gear ") == 5, done.stderr

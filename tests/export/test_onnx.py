@@ -1,5 +1,7 @@
 """ONNX models in the real ONNX Runtime: each gear, the master, and the controller that shifts by itself."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from lowgear.export.check import compare, require_equal
 from lowgear.export.onnx_format import OnnxController, export_onnx, session
 from lowgear.export.onnx_model import OPSET, onnx_files
 from lowgear.export.source import ExportRequest
-from tests.fixtures.policies import KINDS, episodes_of, policy_of, source_of
+from tests.fixtures.policies import HEADER, KINDS, episodes_of, policy_of, source_of
 
 onnx = pytest.importorskip("onnx", reason="the extra `export` is not installed")
 
@@ -74,3 +76,12 @@ def test_bad_observations_give_the_actions_of_readable_ones():
         for one, other in zip(found, wanted, strict=True):
             assert np.isfinite(one).all(), name
             np.testing.assert_array_equal(one, other)
+
+
+def test_names_of_observations_and_actions_are_in_the_models_metadata():
+    names = {"observation_names": ("angle", "speed/2", "a", "b", "c"), "action_names": ("torque",)}
+    policy = policy_of(replace(HEADER, **names))
+    for data in onnx_files(policy).values():
+        found = session(data).get_modelmeta().custom_metadata_map
+        assert found == {"observation_names": "angle,speed_2,a,b,c", "action_names": "torque"}
+    assert session(onnx_files(policy_of())["gear0.onnx"]).get_modelmeta().custom_metadata_map == {}

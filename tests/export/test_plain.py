@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -107,8 +108,26 @@ def test_odd_names_reach_no_model_and_no_program(odd: str) -> None:
         files = export_numpy(ExportRequest(source, name)).files
         assert f"{name}.safetensors" in files
         programs.append(files["controller.py"].decode().replace(f"{name}.safetensors", "FILE"))
+        programs[-1] = programs[-1].replace(f"{name}_policy", "PACKAGE")
     assert programs[0] == programs[1]
     ast.parse(programs[0])
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_names_of_observations_become_constants(odd: str, tmp_path: Path, gcc: str) -> None:
+    policy = policy_of()
+    names = ("angle", odd, odd, "joint speed", odd[::-1])
+    header = replace(policy.header, observation_names=names, action_names=(odd,))
+    files = c_files(replace(policy, header=header), "robot", "float32", episodes_of(policy))
+    write_files(files, tmp_path)
+    compiler.build(
+        gcc, [*compiler.STRICT, "-DROBOT_SELF_TEST", "-trigraphs"], [tmp_path / "robot.c"], tmp_path / "test"
+    )
+    defined = [line.split() for line in files["robot.h"].decode().splitlines() if line.startswith("#define ROBOT_OBS_")]
+    assert [int(value) for _, _, value in defined] == [0, 1, 2, 3, 4]
+    assert len({name for _, name, _ in defined}) == 5
+    assert all(re.fullmatch("[A-Z0-9_]+", name) for _, name, _ in defined)
+    assert [defined[0][1], defined[3][1]] == ["ROBOT_OBS_ANGLE", "ROBOT_OBS_JOINT_SPEED"]
 
 
 @pytest.mark.parametrize("field", ["seed", "steps", "task", "variant", "layout"])

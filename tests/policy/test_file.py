@@ -36,6 +36,7 @@ def policy_path(tmp_path: Path) -> Path:
         replace(PAYS_NOTHING, variant="large-only", forced_gear=1, boltzmann=True, hindsight=True),
         replace(HEADER, cost_coefficient=0.1),
         replace(KNOWN, dial=Dial(-1.0, 10.0), cost_coefficient=-0.5, cost_unit=0.25),
+        replace(KNOWN, observation_names=tuple("abcdefgh"[: KNOWN.obs_dim]), action_names=("x",) * KNOWN.act_dim),
         KNOWN,
         replace(PAYS_NOTHING, known_prices=True, variant="small-only", forced_gear=0),
     ],
@@ -46,6 +47,7 @@ def policy_path(tmp_path: Path) -> Path:
         "never pays",
         "at an end",
         "relative, below 0",
+        "names",
         "known prices",
         "known prices, never pays",
     ],
@@ -185,7 +187,7 @@ def test_header_that_is_no_header(policy_path: Path, text: str) -> None:
     refused(policy_path)
 
 
-@pytest.mark.parametrize("key", sorted(set(asdict(HEADER)) - {"cost_unit"}))
+@pytest.mark.parametrize("key", sorted(set(asdict(HEADER)) - {"cost_unit", "observation_names", "action_names"}))
 def test_header_with_an_entry_missing(policy_path: Path, key: str) -> None:
     rewrite(policy_path, header={k: v for k, v in asdict(HEADER).items() if k != key})
     refused(policy_path)
@@ -243,6 +245,12 @@ def test_header_with_an_entry_missing(policy_path: Path, key: str) -> None:
         ("dial", [float("nan"), 0.1]),
         ("dial", {"low": 0.001, "high": 0.1}),
         ("cost_unit", 0.0),
+        ("observation_names", ["angle"]),
+        ("observation_names", "angle"),
+        ("observation_names", ["a\nb"] * HEADER.obs_dim),
+        ("observation_names", [""] * HEADER.obs_dim),
+        ("action_names", [1] * HEADER.act_dim),
+        ("action_names", ["torque"] * (HEADER.act_dim + 1)),
         ("cost_unit", -0.5),
         ("cost_unit", True),
         ("cost_unit", "0.5"),

@@ -181,3 +181,10 @@ def test_a_gear_that_was_never_picked_has_no_values(policy: Policy) -> None:
     playback = play_back(alone, trained_in(alone), "greedy", frames=0)
     assert gear_values(playback) is None
     assert [chart.y.label for chart in tracks(playback, ())] == ["gear", "a1", "reward"]
+
+
+@pytest.mark.parametrize(("name", "shown"), [("torque", "torque"), ("torque of the motor", "a1")])
+def test_an_action_that_has_a_short_name_goes_by_it(policy: Policy, name: str, shown: str) -> None:
+    named = replace(policy, header=replace(policy.header, action_names=(name,)))
+    playback = with_gears(play_back(named, trained_in(policy), "greedy", frames=0), 0, 1)
+    assert tracks(playback, legend(playback))[1].y.label == shown

@@ -107,6 +107,11 @@ def test_a_summary_names_each_variant_once_or_twice() -> None:
     ]
 
 
+def test_a_task_without_goals_is_judged_by_its_return_though_it_tells_of_success() -> None:
+    found = evaluated([reports.row(0, "asymmetric", 0.1, -30.0, 200.0, success_rate=0.5, scored_by="return")])
+    assert (found.kind, found.settings[0].score.mean) == ("return", -30.0)
+
+
 def test_a_success_rate_takes_the_place_of_the_return() -> None:
     found = evaluated([reports.row(0, "asymmetric", 0.1, -30.0, 200.0, success_rate=0.5)])
     assert (found.kind, found.settings[0].score.mean) == ("success rate", 0.5)

@@ -12,6 +12,7 @@ from lowgear import envs
 from lowgear.config.run import resolve
 from lowgear.config.tasks import find
 from lowgear.report.simulator import open_simulator
+from tests.fixtures.probes import Wander
 from tests.fixtures.runs import random_policy
 
 pytestmark = [
@@ -116,3 +117,28 @@ print(simulator.render_error)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "MUJOCO_GL=egl" in done.stdout
+
+
+class Drawn(Wander):
+    """Draws its place as a bar."""
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        self.render_mode = render_mode
+
+    def render(self) -> np.ndarray:
+        assert self.render_mode == "rgb_array"
+        return np.full((4, 4, 3), 100 + int(10 * self._x), np.uint8)
+
+
+def test_ones_own_environment_is_drawn_where_it_takes_a_render_mode() -> None:
+    simulator = open_simulator(random_policy(resolve(find(f"{__name__}:Drawn"), steps=2000), 0).header, False)
+    assert (simulator.name, simulator.render_error) == (f"{__name__}:Drawn", None)
+    assert simulator.render is not None
+    simulator.env.reset([3])
+    assert simulator.render().shape == (4, 4, 3)
+    simulator.close()
+    header = random_policy(resolve(find("tests.fixtures.probes:Wander"), steps=2000), 0).header
+    plain = open_simulator(header, False)
+    assert plain.render is None
+    assert plain.render_error == "tests.fixtures.probes:Wander takes no render_mode, so that it cannot be drawn"
+    plain.close()

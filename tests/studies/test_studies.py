@@ -116,6 +116,7 @@ def test_success_rates_are_scores_where_there_are_any() -> None:
     }
     assert SeedResult.of(3, found) == SeedResult(3, 0.8, pytest.approx(0.4), 0.1, 5.0, 0.9)
     assert SeedResult.of(3, found | {"success_rate": None}).score == -20
+    assert SeedResult.of(3, found | {"scored_by": "return"}).score == -20
 
 
 def test_overall_scales_by_random_and_by_large_only() -> None:

@@ -154,7 +154,7 @@ def test_native_code_that_never_returns_ends_the_run_with_a_line(tmp_path):
     last = result.stderr.splitlines()[-1]
     assert last.startswith(f"lowgear: error: {task} did not return for 0.3 s at step {FAILS_AT} (environment 0, seed ")
     assert "tests/fixtures/faulty.py:" in last
-    assert last.endswith(f"go on with `lowgear train --resume {out}`")
+    assert last.endswith(f"go on with `lowgear train --resume {out} --trust`")
     assert "Traceback" not in result.stderr
     assert RunDirectory(out, trust=True).load_policies()[0].header.steps == 64
 

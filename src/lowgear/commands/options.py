@@ -51,8 +51,8 @@ recipe_option = click.option(
 trust_option = click.option(
     "--trust",
     is_flag=True,
-    help="Trust the files: their task (gym:MODULE:ID) may import its Python module, which runs that module's code, and "
-    "links may lead out of the run.",
+    help="Trust the files: their task (gym:MODULE:ID, MODULE:NAME) may import its Python module, which runs that "
+    "module's code, and links may lead out of the run.",
 )
 
 

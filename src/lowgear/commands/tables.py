@@ -21,7 +21,7 @@ LEGEND = (
     "HER: hindsight replay. Boltz: the master is sampled when it is evaluated. Scores and shares are means of five "
     "seeds, Fetch scores success rates. The reductions of MountainCar, Swimmer, Ant, PickAndPlace, walker and finger "
     "are those of the best seed. `lowgear tasks NAME` shows one task; any other environment is gym:ID, "
-    "dmc:domain-task or envpool:ID."
+    "dmc:domain-task, envpool:ID, or module:Class in Python."
 )
 
 Row = dict[str, Any]
@@ -67,19 +67,22 @@ def _lines(row: Row) -> list[tuple[str, str]]:
     lines = [
         ("environment", f"{row['env_id']} of {SOURCES[row['source']]}"),
         ("observation", _observation(row)),
-        ("actions", f"{row['act_dim']}"),
+        ("actions", _named(row["act_dim"], row.get("action_names", ()))),
     ]
     if "layout" in row:
         lines.append(("time limit", f"{row['max_episode_steps'] or 'none'}"))
-        lines.append(("success", "reported" if row["has_success"] else "not reported"))
+        told = row["has_success"] or ("rewards" in row and row["rewards"]["success_rate"] is not None)
+        lines.append(("success", "reported" if told else "not reported"))
     if row["gears"] is None:
-        lines.append(("gears", "no preset: choose widths, for example --gears 8,64"))
+        lines.append(("gears", "no preset: 16 and 128 units, or choose widths, for example --gears 8,64"))
     else:
         for gear, units in enumerate(row["gears"]):
             flops, ratio = row["gear_flops"][gear], row["gear_costs"][gear]
             lines.append((f"gear {gear}", f"{units} units, {flops:,} FLOPs, cost {ratio:.1f}"))
     if row["published"] is not None:
         lines += _published_lines(row)
+    if "rewards" in row:
+        lines += _reward_lines(row["rewards"])
     if "steps_per_second" in row:
         lines.append(("speed", f"{row['steps_per_second']:,.0f} steps/s"))
     return lines
@@ -100,7 +103,27 @@ def _published_lines(row: Row) -> list[tuple[str, str]]:
     ]
 
 
+def _reward_lines(rewards: Row) -> list[tuple[str, str]]:
+    """What random actions earn: the scale that returns and cost coefficients are to be read against."""
+    low, high, mean = (f"{rewards[f'reward_{name}']:.3g}" for name in ("low", "high", "mean"))
+    lines = [("rewards", f"{low} to {high} a step with random actions, {mean} on average")]
+    if rewards["episodes"]:
+        returns = f"{rewards['return_mean']:.4g} ± {rewards['return_std']:.2g}"
+        lines.append(
+            ("random return", f"{returns} in {rewards['length_mean']:.0f} steps, {rewards['episodes']} episodes")
+        )
+    else:
+        lines.append(("random return", f"no episode ended within {rewards['steps']:,} steps"))
+    return lines
+
+
+def _named(size: int, names: Sequence[str]) -> str:
+    return f"{size} ({', '.join(names)})" if names else f"{size}"
+
+
 def _observation(row: Row) -> str:
+    if row.get("observation_names"):
+        return _named(row["obs_dim"], row["observation_names"])
     fields = [f"{key} {size}" for key, size in row.get("layout", ()) if key]
     return f"{row['obs_dim']}" + (f" ({', '.join(fields)})" if fields else "")
 
@@ -182,7 +205,7 @@ def print_evaluation(rows: Sequence[Row]) -> None:
     ]
     columns = _without_relative(columns, rows)
     if any(row["success_rate"] is not None for row in rows):
-        columns.append(("success", lambda row: f"{row['success_rate']:.1%}"))
+        columns.append(("success", lambda row: "" if row["success_rate"] is None else f"{row['success_rate']:.1%}"))
     print_table(_table(columns, rows, left=("", "variant")), row="agent")
 
 

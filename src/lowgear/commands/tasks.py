@@ -1,7 +1,7 @@
 """`lowgear tasks`: what can be trained."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,7 +26,9 @@ def tasks(name: str | None, gears: tuple[int, ...] | None, try_out: bool, as_jso
     All published tasks with their presets, or the one called NAME.
 
     NAME is a published task, or gym:ID, dmc:domain-task or envpool:ID for any other environment with
-    Box actions.
+    Box actions, or module:Class for one of your own: a class or a function of a Python module, here
+    in the working directory or installed. Such a task is played for a moment with random actions, to show
+    what its rewards are like.
     """
     from lowgear.commands import tables
     from lowgear.config.tasks import published_tasks
@@ -36,6 +38,8 @@ def tasks(name: str | None, gears: tuple[int, ...] | None, try_out: bool, as_jso
         raise LowgearError(f"--gears {widths} prices one task: write `lowgear tasks NAME --gears {widths}`")
     chosen = [_find(name, gears)] if name else list(published_tasks().values())
     rows = [tables.task_row(task, _spec(task)) for task in chosen]
+    if name and (try_out or chosen[0].published is None):
+        rows[0] |= {"rewards": _rewards(chosen[0])}
     if try_out:
         speeds = _try(chosen)
         rows = [row | {"steps_per_second": speed} for row, speed in zip(rows, speeds, strict=True)]
@@ -62,6 +66,13 @@ def _spec(task: "Task") -> "EnvSpec | None":
     env = envs.make(task, 1)
     env.close()
     return env.spec
+
+
+def _rewards(task: "Task") -> dict[str, Any]:
+    """What random actions earn."""
+    from lowgear.envs.trial import rewards
+
+    return asdict(rewards(task))
 
 
 def _try(chosen: "list[Task]") -> list[float]:

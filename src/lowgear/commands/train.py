@@ -25,6 +25,7 @@ from lowgear.commands.options import (
 if TYPE_CHECKING:
     from lowgear.config.run import RunConfig
     from lowgear.config.run_directory import RunDirectory
+    from lowgear.config.tasks import Task
     from lowgear.envs.watchdog import OnStuck
     from lowgear.training.loop import Training
     from lowgear.training.progress import Display
@@ -110,6 +111,7 @@ def train(task: str | None, resume: Path | None, trust: bool, **options: Any) ->
       lowgear train cartpole-swingup --steps 100000 --seeds 0-2
       lowgear train walker-stand --variants asymmetric,small-only,large-only --seeds 0-4
       lowgear train gym:Pendulum-v1 --steps 50000
+      lowgear train arm:Arm --steps 50000            the class Arm of arm.py, here
       lowgear train --resume runs/walker-stand-modern-20261115-081500
     """
     from lowgear.config.run_directory import RunDirectory
@@ -148,7 +150,6 @@ def _reject_options_beside_resume() -> None:
 
 def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConfig]":
     from lowgear.config import settings
-    from lowgear.config.run import resolve
     from lowgear.config.run_directory import RunDirectory
     from lowgear.config.tasks import file_name, find
     from lowgear.envs import make_env
@@ -163,7 +164,7 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
     overrides = settings.from_file(file) if file else {}
     overrides |= settings.from_assignments(assignments)
     overrides |= {key: value for key in of_recipe if (value := options.pop(key)) is not None}
-    config = resolve(task, **options, overrides=overrides)
+    config = _resolved(task, options, overrides)
     env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
     memory.check(method_of(config, env.spec, env.goal_rule), len(config.agents), config.capacity)
     env.close()
@@ -181,14 +182,28 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
     return directory, config
 
 
+def _resolved(task: "Task", options: dict[str, Any], overrides: dict[str, Any]) -> "RunConfig":
+    """The run's definition; a task that cannot be made is the first thing to hear of."""
+    from lowgear import envs
+    from lowgear.config.run import resolve
+
+    try:
+        return resolve(task, **options, overrides=overrides)
+    except LowgearError:
+        envs.make(task, 1).close()
+        raise
+
+
 def _run(directory: "RunDirectory", config: "RunConfig") -> None:
     from lowgear.commands import tables
+    from lowgear.config.tasks import trust_flag
     from lowgear.envs import make_env
     from lowgear.training.loop import Training
     from lowgear.training.progress import STARTING, Display
 
     if directory.finished(config):
-        click.echo(f"{directory.path} is finished; `lowgear evaluate {directory.path}` scores it", err=True)
+        evaluate = f"lowgear evaluate {directory.path}{trust_flag(config.task)}"
+        click.echo(f"{directory.path} is finished; `{evaluate}` scores it", err=True)
         return
     make = partial(make_env, config)
     with contextlib.ExitStack() as opened:
@@ -205,11 +220,13 @@ def _run(directory: "RunDirectory", config: "RunConfig") -> None:
 
 def _go(training: "Training", display: "Display", directory: "RunDirectory") -> None:
     """Train to the end; what stops it before is told, with the command that goes on."""
+    from lowgear.config.tasks import trust_flag
     from lowgear.envs import watchdog
     from lowgear.training.signals import stops
     from lowgear.training.tensorboard import TensorBoard
 
-    config, again = training.config, f"go on with `lowgear train --resume {directory.path}`"
+    config = training.config
+    again = f"go on with `lowgear train --resume {directory.path}{trust_flag(config.task)}`"
     if training.collector.steps:
         display.on_notice(f"going on from {training.collector.steps} of {config.steps} steps")
         display.on_steps(training.collector.steps)

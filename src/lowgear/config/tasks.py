@@ -1,7 +1,8 @@
 """The 16 published tasks with their presets, and how any other environment is named.
 
 A published task goes by the paper's name, in any case (`walker-stand`, `swimmer-v3`). `gym:ID`, `dmc:domain-task` and
-`envpool:ID` name anything else with a Box action space; such a task has no preset, so its gears' widths must be given.
+`envpool:ID` name anything else with a Box action space, `module:Class` and `module:function` what a person wrote; such
+tasks have no preset.
 """
 
 import difflib
@@ -14,7 +15,9 @@ from typing import Any
 from lowgear import LowgearError
 from lowgear.config.paper import Published, published, tables
 
-SOURCES = {"envpool": "EnvPool", "gym": "Gymnasium", "dmc": "dm_control"}
+PREFIXES = ("gym", "dmc", "envpool")
+SOURCES = {"envpool": "EnvPool", "gym": "Gymnasium", "dmc": "dm_control", "python": "a Python module"}
+OTHERS = "any other environment is gym:ID, dmc:domain-task, envpool:ID, or module:Class in Python"
 PAPER_STEPS = 2_500_000
 MOUNTAIN_CAR_STEPS = 100_000
 MOST_WIDTH = 8192  # of a gear: 256 MiB of weights
@@ -47,19 +50,19 @@ def find(name: str) -> Task:
     """The task called `name`; an unknown name is an error that suggests the nearest ones."""
     source, colon, env_id = name.partition(":")
     if colon:
-        return _named_environment(name, source.lower(), env_id)
+        return _named_environment(name, source, env_id)
     by_lower = {task.lower(): task for task in published_tasks()}
     if name.lower() in by_lower:
         return published_tasks()[by_lower[name.lower()]]
     near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(by_lower[n] for n in near)}?" if near else "`lowgear tasks` lists them;"
-    raise LowgearError(f"unknown task {name!r}: {hint} any other environment is gym:ID, dmc:domain-task or envpool:ID")
+    raise LowgearError(f"unknown task {name!r}: {hint} {OTHERS}")
 
 
 def imported_module(name: str) -> str | None:
-    """The Python module that Gymnasium would import for a task: that of `gym:MODULE:ID`, with `gym:` or without."""
+    """The Python module that would be imported for a task: that of `gym:MODULE:ID` or `MODULE:NAME`."""
     source, colon, rest = name.partition(":")
-    if colon and source.lower() in SOURCES and source.lower() != "gym":
+    if colon and source.lower() in PREFIXES and source.lower() != "gym":
         return None
     module, colon, _ = (rest if source.lower() == "gym" else name).rpartition(":")
     return module if colon else None
@@ -68,7 +71,8 @@ def imported_module(name: str) -> str | None:
 def check_trust(name: str, path: Path, trust: bool) -> None:
     """An error where the task that a file at `path` names would import a module, unless the file is trusted.
 
-    A person who types `gym:MODULE:ID` asks for the import; a file that a stranger wrote does not speak for them.
+    A person who types `gym:MODULE:ID` or `MODULE:NAME` asks for the import; a file that a stranger wrote does not
+    speak for them.
     """
     module = imported_module(name)
     if module is not None and not trust:
@@ -76,6 +80,11 @@ def check_trust(name: str, path: Path, trust: bool) -> None:
             f"{path} names the task {name}, which would import the Python module {module} and run its code: "
             "if you know who wrote both, say --trust"
         )
+
+
+def trust_flag(name: str) -> str:
+    """What a command that is told to a person needs for a run of the task, beside the run."""
+    return " --trust" if imported_module(name) is not None else ""
 
 
 def file_name(task: str) -> str:
@@ -123,10 +132,14 @@ def _published_task(name: str, row: dict[str, Any]) -> Task:
 
 
 def _named_environment(name: str, source: str, env_id: str) -> Task:
-    if source not in SOURCES:
-        raise LowgearError(f"unknown source {source!r} in {name!r}: write {', '.join(f'{s}:' for s in SOURCES)}")
+    prefix = source.lower()
+    if prefix not in PREFIXES and env_id.isidentifier() and all(part.isidentifier() for part in source.split(".")):
+        return Task(name=name, source="python", env_id=name)
+    if prefix not in PREFIXES:
+        known = ", ".join(f"{known}:" for known in PREFIXES)
+        raise LowgearError(f"unknown source {source!r} in {name!r}: write {known}, or module:Class in Python")
     if not env_id:
         raise LowgearError(f"{name!r} names no environment: write for example gym:Pendulum-v1")
-    if source == "dmc" and "-" not in env_id:
+    if prefix == "dmc" and "-" not in env_id:
         raise LowgearError(f"{name!r} is not dmc:domain-task: write for example dmc:walker-walk")
-    return Task(name=f"{source}:{env_id}", source=source, env_id=env_id)
+    return Task(name=f"{prefix}:{env_id}", source=prefix, env_id=env_id)

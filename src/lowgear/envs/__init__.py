@@ -37,6 +37,10 @@ def make(
         from lowgear.envs.gym import registered
 
         env = registered(task.name, task.env_id, num_envs, end_on_success, max_episode_steps)
+    elif task.source == "python":
+        from lowgear.envs.own import from_module
+
+        env = from_module(task.name, num_envs, end_on_success, max_episode_steps)
     else:
         from lowgear.envs.dmc import DmcEnv
 
@@ -58,10 +62,10 @@ def make_env(config: RunConfig, num_envs: int) -> BatchEnv:
 
 
 def wrap(env: Any, num_envs: int = 1, end_on_success: bool = False) -> BatchEnv:
-    """A Gymnasium environment, a factory (called `num_envs` times) or a vector of them, as a batch."""
-    from lowgear.envs import gym
+    """A Gymnasium environment, a function that makes one or a vector of them, or a vector, as a batch."""
+    from lowgear.envs import own
 
-    return gym.wrap(env, num_envs, end_on_success)
+    return own.wrap(env, num_envs, end_on_success)
 
 
 def _check_sizes(task: Task, spec: EnvSpec) -> None:

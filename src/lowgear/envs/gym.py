@@ -1,4 +1,4 @@
-"""Gymnasium as a batch: any registered environment, and whatever a person passes in.
+"""Gymnasium as a batch: any registered environment, and those that a function makes.
 
 Environments are stepped one after another by gymnasium.vector in SAME_STEP mode, which resets within the step
 that ends an episode and hands over the true last observation. A dict observation is laid out in its space's
@@ -11,6 +11,7 @@ that a person passes in fails as one.
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
@@ -24,6 +25,7 @@ from lowgear.envs import lines, mujoco_notes
 from lowgear.envs.answering import Answering
 from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
 from lowgear.envs.goals import Asked
+from lowgear.envs.modules import import_module
 from lowgear.envs.protocol import Step
 from lowgear.envs.spaces import (
     ANY_LIMIT,
@@ -33,30 +35,31 @@ from lowgear.envs.spaces import (
     env_spec,
     field_size,
     goals_last,
+    names,
     not_box,
 )
 from lowgear.policy.arrays import BoolArray, FloatArray
 from lowgear.policy.controller import ActionBounds
 
 Factory = Callable[[], Any]
+BROUGHT_BY_EXTRA = ("mujoco", "Box2D", "pygame", "gymnasium_robotics")
 
 
 class GymEnv(CheckedEnv):
     """A VectorEnv in SAME_STEP mode, behind the protocol."""
 
     def __init__(self, name: str, vector: VectorEnv[Any, Any, Any]) -> None:
-        mode = vector.metadata.get("autoreset_mode")
-        if mode is not AutoresetMode.SAME_STEP:
-            raise LowgearError(
-                f"{name} is a vector with autoreset mode {getattr(mode, 'name', mode)}, whose reset steps "
-                "are no transitions: make it with autoreset_mode=AutoresetMode.SAME_STEP, or pass a factory"
-            )
         self._vector = vector
         bounds = _bounds(name, vector.single_action_space)
         self._fields = _fields(name, vector.single_observation_space)
         layout = [(".".join(path), size) for path, size in self._fields]
-        has_success = has_goals(vector.single_observation_space)  # infos have no space of their own
-        spec = env_spec(name, bounds, layout, _time_limit(vector), has_success)
+        self._reports = has_goals(vector.single_observation_space)  # success; of others the infos tell
+        spec = env_spec(name, bounds, layout, time_limit(vector), self._reports)
+        spec = replace(
+            spec,
+            observation_names=names(name, vector.metadata, "observation_names", spec.obs_dim),
+            action_names=names(name, vector.metadata, "action_names", spec.act_dim),
+        )
         super().__init__(spec, bounds, vector.num_envs)
         self.goal_rule = _goal_rule(name, vector) if spec.desired_goal is not None else None
         for number, env in enumerate(getattr(vector, "envs", ())):
@@ -76,7 +79,7 @@ class GymEnv(CheckedEnv):
             for i in ended.tolist():
                 last_observation[i] = self._flat(infos["final_obs"][i], 1)[0]
         reward = np.asarray(rewards).astype(np.float32)
-        success = self._success(infos, ended) if self.spec.has_success else None
+        success = self._success(infos, ended)
         return Step(observation, reward, terminated.copy(), truncated & ~terminated, last_observation, success)
 
     def close(self) -> None:
@@ -91,15 +94,19 @@ class GymEnv(CheckedEnv):
             fields.append(np.asarray(value).reshape(rows, size))
         return np.concatenate(fields, axis=1, dtype=np.float32)
 
-    def _success(self, infos: dict[str, Any], ended: npt.NDArray[np.intp]) -> BoolArray:
-        """Success of the step just taken: after an end it is in the info of the episode that ended."""
-        success: BoolArray = np.zeros(self.num_envs, np.bool_)
+    def _success(self, infos: dict[str, Any], ended: npt.NDArray[np.intp]) -> BoolArray | None:
+        """Success of the step just taken: after an end it is in the info of the episode that ended.
+
+        None until an environment without goals tells of it for the first time.
+        """
         final = infos.get("final_info", {})
         key = next((key for key in SUCCESS_KEYS if key in infos or key in final), None)
-        if key is None and len(self.retired) == self.num_envs:
-            return success
-        if key is None:
+        if key is None and self.spec.has_success and len(self.retired) < self.num_envs:
             raise LowgearError(f"{self.spec.name} has goals but its info has no 'is_success': add it in step()")
+        self._reports = self._reports or key is not None
+        if not self._reports:
+            return None
+        success: BoolArray = np.zeros(self.num_envs, np.bool_)
         if key in infos:
             success[:] = np.asarray(infos[key], np.bool_)
         if key in final:
@@ -107,42 +114,25 @@ class GymEnv(CheckedEnv):
         return success
 
 
-def wrap(env: Any, num_envs: int, end_on_success: bool) -> GymEnv:
-    """What a person passed in, named after what it is."""
-    if isinstance(env, VectorEnv):
-        if end_on_success and has_goals(env.single_observation_space):
-            raise LowgearError("a vector of environments ends its own episodes: pass a function that makes one")
-        if num_envs not in (1, env.num_envs):
-            raise LowgearError(f"a vector of {env.num_envs} environments cannot be {num_envs}; leave num_envs out")
-        return GymEnv(_name(env), env)
-    if isinstance(env, gymnasium.Env):
-        if num_envs != 1:
-            raise LowgearError(f"one environment cannot be {num_envs}; pass a function that makes a new one each time")
-        return _batch(_name(env), [lambda: env], end_on_success)
-    if not callable(env):
-        raise LowgearError(
-            f"{type(env).__name__} is no environment: pass a gymnasium.Env, a function that makes one, "
-            "or a gymnasium.vector.VectorEnv"
-        )
-    check_num_envs(num_envs)
-    with blamed_on("the environment's factory", "when called"):
-        first = env()
-    if not isinstance(first, gymnasium.Env):
-        raise LowgearError(f"the factory made a {type(first).__name__}; it must make a gymnasium.Env")
-    return _batch(_name(first), [lambda: first, *[env] * (num_envs - 1)], end_on_success)
-
-
 def registered(
     name: str, env_id: str, num_envs: int, end_on_success: bool, max_episode_steps: int | None = None
 ) -> GymEnv:
-    """`num_envs` of the registered environment `env_id`."""
+    """`num_envs` of the registered environment `env_id`, which may be `module:ID`."""
+    module, colon, _ = env_id.rpartition(":")
+    if colon:
+        import_module(name, module)
 
     def limited() -> gymnasium.Env[Any, Any]:
-        env = _make(name, env_id, max_episode_steps)
-        has_limit = env.has_wrapper_attr("_max_episode_steps")
-        return env if has_limit else gymnasium.wrappers.TimeLimit(env, max_episode_steps or ANY_LIMIT)
+        return with_limit(_make(name, env_id, max_episode_steps), max_episode_steps)
 
-    return _batch(name, [limited] * check_num_envs(num_envs), end_on_success)
+    return batch(name, [limited] * check_num_envs(num_envs), end_on_success)
+
+
+def with_limit(env: gymnasium.Env[Any, Any], max_episode_steps: int | None) -> gymnasium.Env[Any, Any]:
+    """The environment with a time limit: its own, where it has one and no other is asked for."""
+    if max_episode_steps is None and env.has_wrapper_attr("_max_episode_steps"):
+        return env
+    return gymnasium.wrappers.TimeLimit(env, max_episode_steps or ANY_LIMIT)
 
 
 def has_goals(space: gymnasium.Space[Any]) -> bool:
@@ -160,7 +150,7 @@ class EndOnSuccess(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, reward, terminated or success, truncated and not success, info
 
 
-def _batch(name: str, factories: Sequence[Factory], end_on_success: bool) -> GymEnv:
+def batch(name: str, factories: Sequence[Factory], end_on_success: bool) -> GymEnv:
     """One environment from each factory; their episodes end on success if so wanted and if they have goals."""
 
     def answering(factory: Factory) -> gymnasium.Env[Any, Any]:
@@ -204,7 +194,8 @@ def _make(name: str, env_id: str, limit: int | None) -> gymnasium.Env[Any, Any]:
 
 def _remedy(error: Exception) -> str:
     """For an environment that could not be made."""
-    if isinstance(error, gymnasium.error.DependencyNotInstalled | ImportError):
+    missing = (getattr(error, "name", None) or "").partition(".")[0]
+    if isinstance(error, gymnasium.error.DependencyNotInstalled) or missing in BROUGHT_BY_EXTRA:
         return "; `pip install 'lowgear[gym]'` brings MuJoCo, Box2D and gymnasium-robotics"
     if isinstance(error, AssertionError) and "gymnasium_robotics" in sys.modules:
         # gymnasium-robotics 1.4.2 compares MuJoCo's enums in a way that mujoco 3.12 and later deny.
@@ -231,14 +222,15 @@ def _goal_rule(name: str, vector: Any) -> Asked | None:
     return Asked(name, first.unwrapped)
 
 
-def _name(env: Any) -> str:
+def name_of(env: Any) -> str:
+    """What a person passed in, named after what it is."""
     if hasattr(env.spec, "id"):  # a pool of EnvPool has a spec of another kind
         return f"gym:{env.spec.id}"
     inner = env.envs[0] if getattr(env, "envs", None) else env
     return type(inner.unwrapped).__name__
 
 
-def _time_limit(vector: Any) -> int | None:
+def time_limit(vector: Any) -> int | None:
     """The time limit of the registered id, or of a TimeLimit wrapper put on by hand."""
     for env in (vector, *getattr(vector, "envs", ())[:1]):
         if env.spec is not None and env.spec.max_episode_steps is not None:

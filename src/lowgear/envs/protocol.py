@@ -26,7 +26,9 @@ class EnvSpec:
     action_high: tuple[float, ...]
     achieved_goal: tuple[int, int] | None = None  # [start, stop) in the flat rows, where the task has goals
     desired_goal: tuple[int, int] | None = None
-    has_success: bool = False
+    has_success: bool = False  # told at every step; an environment without goals may tell of it in its infos alone
+    observation_names: tuple[str, ...] = ()  # of each number of the flat rows; empty where it gives none
+    action_names: tuple[str, ...] = ()
 
 
 class Step(NamedTuple):
@@ -37,7 +39,7 @@ class Step(NamedTuple):
     terminated: BoolArray  # a real end: nothing follows
     truncated: BoolArray  # a time limit: the episode could have gone on; never set together with terminated
     last_observation: FloatArray  # where the action led; differs from `observation` only where an episode ended
-    success: BoolArray | None  # None where the task has no notion of it
+    success: BoolArray | None  # None where the task has no notion of it, or has not told of it yet
 
 
 OnBad = Callable[[int, str], None]  # an environment's number, and what was wrong

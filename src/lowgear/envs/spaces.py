@@ -4,14 +4,16 @@ Everything here speaks of one environment by name, so that an error tells the pe
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from lowgear import LowgearError
 from lowgear.envs.protocol import EnvSpec
+from lowgear.policy import fields
 from lowgear.policy.controller import ActionBounds
+from lowgear.policy.fields import BadField
 
 # Gymnasium's convention, and the order of our layout.
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -85,6 +87,17 @@ def env_spec(
         desired_goal=slices["desired_goal"] if has_goals else None,
         has_success=has_success,
     )
+
+
+def names(name: str, metadata: Mapping[str, Any], key: str, size: int) -> tuple[str, ...]:
+    """What an environment's metadata call each number of its observations or actions; nothing where they do not."""
+    given = metadata.get(key, ())
+    if not isinstance(given, list | tuple) or len(given) not in (0, size):
+        raise LowgearError(f"{name}: metadata[{key!r}] is {fields.shown(given)}; write {size} names in a list")
+    try:
+        return tuple(fields.word(f"a name in metadata[{key!r}]", each) for each in given)
+    except BadField as error:
+        raise LowgearError(f"{name}: {error}; write one short word") from None
 
 
 def goals_last(keys: Sequence[str]) -> list[str]:

@@ -28,8 +28,9 @@ class Played:
     lengths: DoubleArray
     picks: DoubleArray
     gear_steps: DoubleArray
-    success: DoubleArray | None  # at each episode's last step
+    success: DoubleArray | None  # at each episode's last step; None where no environment told of it
     missing: Mapping[int, str] = field(default_factory=dict)  # policies whose environments failed, and why: NaN above
+    scored_by: str = "success"  # or "return": what episodes are judged by where success is told
 
 
 def play(
@@ -62,6 +63,7 @@ def play(
         env.on_bad, env.retired = note, set()
     record: list[list[list[tuple[Any, ...]]]] = [[[] for _ in range(slots)] for _ in range(population)]
     observation = env.reset(starts(seed, slots) * population).reshape(population, slots, -1)
+    told = env.spec.has_success
     left = np.tile([len(range(slot, episodes, slots)) for slot in range(slots)], (population, 1))
     while (left > 0).any():
         if given_up():
@@ -72,6 +74,7 @@ def play(
         step = env.step(controller.act(observation).reshape(population * slots, -1))
         ended = (step.terminated | step.truncated).reshape(population, slots)
         success = None if step.success is None else step.success.reshape(population, slots)
+        told = told or success is not None
         tally.add(step.reward.reshape(population, slots), asked, controller.gear)
         controller.advance(ended)
         observation = step.observation.reshape(population, slots, -1)
@@ -89,7 +92,8 @@ def play(
     returns, lengths, picks, gear_steps, succeeded = (
         np.array([[row[c] for row in agent] for agent in ordered], np.float64) for c in range(5)
     )
-    return Played(returns, lengths, picks, gear_steps, succeeded if env.spec.has_success else None, missing)
+    scored_by = "success" if env.spec.has_success else "return"
+    return Played(returns, lengths, picks, gear_steps, succeeded if told else None, missing, scored_by)
 
 
 def starts(seed: int, slots: int) -> list[int]:
@@ -127,9 +131,11 @@ def play_policies(
         np.concatenate([getattr(part, name) for part in found])
         for name in ("returns", "lengths", "picks", "gear_steps")
     )
-    success = [part.success for part in found if part.success is not None]
+    success = None
+    if any(part.success is not None for part in found):
+        success = np.concatenate([0 * p.returns if p.success is None else p.success for p in found])
     missing = {number * size + policy: why for number, part in enumerate(found) for policy, why in part.missing.items()}
-    return Played(returns, lengths, picks, gear_steps, np.concatenate(success) if success else None, missing)
+    return Played(returns, lengths, picks, gear_steps, success, missing, found[0].scored_by)
 
 
 def at_settings(policies: Sequence[Policy], settings: Sequence[float] | int) -> list[tuple[int, Policy]]:
@@ -184,6 +190,7 @@ def summarise(played: Played, agent: int, cost: CostModel) -> dict[str, Any]:
         "return_std": _spread(returns),
         "return_ci95": half_width(returns),
         "success_rate": None if played.success is None else float(played.success[agent].mean()),
+        "scored_by": played.scored_by if played.success is not None else "return",
         "gear_share": share.tolist(),
         "large_share": float(share[-1]),
         "period_mean": float(steps / picks) if picks else None,
@@ -192,6 +199,11 @@ def summarise(played: Played, agent: int, cost: CostModel) -> dict[str, Any]:
         "flops_reduction_ci95": half_width(flops_each(played, agent, cost)) / cost.gears[-1],
         "episode_length_mean": float(played.lengths[agent].mean()),
     }
+
+
+def scored_by_success(row: Mapping[str, Any]) -> bool:
+    """Whether the score of a row is its success rate: in tasks with goals; others are judged by their return."""
+    return row["success_rate"] is not None and row.get("scored_by") != "return"
 
 
 def flops_each(played: Played, agent: int, cost: CostModel) -> DoubleArray:

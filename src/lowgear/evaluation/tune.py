@@ -1,6 +1,6 @@
 """The dial's setting that meets a demand, found with few episodes.
 
-A score is a return, or a success rate where the task tells of success. Along the dial compute gets dearer, so score and
+A score is a return, or a success rate where the task has goals. Along the dial compute gets dearer, so score and
 FLOPs fall: the settings that meet a demand lie on one side of some point. The search brackets that point and halves the
 bracket.
 
@@ -219,8 +219,8 @@ def batch_sizes(episodes: int) -> list[int]:
 
 
 def scores(played: Played) -> DoubleArray:
-    """What episodes are judged by, (P, episodes): success where the task tells of it, else the return."""
-    return played.returns if played.success is None else played.success
+    """What episodes are judged by, (P, episodes): success where the task has goals, else the return."""
+    return played.returns if played.success is None or played.scored_by == "return" else played.success
 
 
 def _share(keep: float | None, best: float) -> float:

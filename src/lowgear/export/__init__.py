@@ -41,6 +41,8 @@ def export(request: ExportRequest, format_name: str, out: Path) -> dict[str, Any
         "task": header.task,
         "variant": header.variant,
         "seed": header.seed,
+        "observation_names": list(header.observation_names),
+        "action_names": list(header.action_names),
         "gears": list(header.gears),
         "periods": list(header.periods),
         "cost_coefficient": header.cost_coefficient,

@@ -1,11 +1,11 @@
 """The header of a controller in C99: NAME.h, what a program calls, and how its symbols are named."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lowgear import __version__
 from lowgear.export.c_arrays import number
-from lowgear.export.plain import plain
+from lowgear.export.plain import constants, plain
 from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.file import Policy, PolicyHeader
 
@@ -14,9 +14,7 @@ def c_header(policy: Policy, name: str) -> str:
     """NAME.h."""
     header, upper = policy.header, name.upper()
     dial = _dial_declarations(header, name) if policy.turns and header.forced_gear is None else ""
-    observations = _ranges((size, plain(key) or "observation") for key, size in header.layout)
-    bounds = itertools.groupby(zip(header.action_low, header.action_high, strict=True))
-    actions = _ranges((len(list(same)), f"{low:g} to {high:g}") for (low, high), same in bounds)
+    observations, actions = _ranges(_observations(header)), _ranges(_actions(header))
     return f"""\
 /*
  * {about(header)}
@@ -29,7 +27,7 @@ def c_header(policy: Policy, name: str) -> str:
 {actions}
  *
  * Whatever comes in, the action is finite and within its bounds: an observation that is NaN is read as 0, an infinite
- * one acts as +-{OBSERVATION_LIMIT:g} would. Do not compile with -ffast-math, which takes this check out.
+ * one acts as +-{OBSERVATION_LIMIT:g} would. -ffast-math takes this check out, so {name}.c does not compile with it.
  */
 #ifndef {upper}_H
 #define {upper}_H
@@ -41,7 +39,7 @@ extern "C" {{
 #define {upper}_OBSERVATION_SIZE {header.obs_dim}
 #define {upper}_ACTION_SIZE {header.act_dim}
 #define {upper}_GEARS {len(header.gears)}
-
+{_places(f"{upper}_OBS", header.observation_names)}{_places(f"{upper}_ACT", header.action_names)}
 typedef struct {name}_state {{
     int choice;     /* the master's last pick: gear + {len(header.gears)} * duration */
     int left;       /* steps it still holds; 0: the master picks before the next action */
@@ -74,6 +72,26 @@ def about(header: PolicyHeader) -> str:
     gears = "/".join(plain(units) for units in header.gears)
     what = f"{plain(header.variant)}, gears {gears}, seed {plain(header.seed)}, {plain(header.steps)} steps"
     return f"Controller for {plain(header.task)}: {what}."
+
+
+def _observations(header: PolicyHeader) -> Iterable[tuple[int, str]]:
+    """What each part of an observation is."""
+    if header.observation_names:
+        return [(1, plain(name)) for name in header.observation_names]
+    return [(size, plain(key) or "observation") for key, size in header.layout]
+
+
+def _actions(header: PolicyHeader) -> Iterable[tuple[int, str]]:
+    """What each part of an action is, and its bounds; those with the same ones in one line where they have no name."""
+    bounds = [f"{low:g} to {high:g}" for low, high in zip(header.action_low, header.action_high, strict=True)]
+    if header.action_names:
+        return [(1, f"{plain(name)}, {each}") for name, each in zip(header.action_names, bounds, strict=True)]
+    return [(len(list(same)), each) for each, same in itertools.groupby(bounds)]
+
+
+def _places(prefix: str, names: Sequence[str]) -> str:
+    """The index of each name as a constant."""
+    return "".join(f"#define {prefix}_{name} {place}\n" for place, name in enumerate(constants(names)))
 
 
 def _ranges(parts: Iterable[tuple[int, str]]) -> str:

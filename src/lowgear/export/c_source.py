@@ -26,6 +26,12 @@ from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.dial import SLACK, Dial
 from lowgear.policy.file import Policy, PolicyHeader
 
+NO_FAST_MATH = """\
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(_M_FP_FAST)
+#error "compile without -ffast-math, -Ofast and -ffinite-math-only: they take out the check of observations for NaN"
+#endif
+"""
+
 
 def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
     """NAME.c, with a whole episode to test itself on."""
@@ -46,6 +52,7 @@ def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
 #include <math.h>
 #endif
 """,
+        NO_FAST_MATH,
         "#include <stdint.h>\n" if int8 else "",
         columns_source(name),
         activation_source(name, header.activation),

@@ -1,14 +1,21 @@
 """`--format numpy`: the policy file, the code of Lowgear that acts, and a program around them.
 
-`lowgear/__init__.py` and `lowgear/policy/` go into the export as they are. They need NumPy and safetensors alone, so
-the export runs where Lowgear is not installed.
+`lowgear/policy/` goes into the export as a package of another name, NAME_policy, whose modules import each other under
+that name. It needs NumPy and safetensors alone, so the export runs where Lowgear is not installed, or is another
+version.
 """
 
+import importlib
+import inspect
 import runpy
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files as package_files
 from pathlib import Path
 
+from lowgear import LowgearError
 from lowgear.export.check import ExportedStep
 from lowgear.export.plain import check_name
 from lowgear.export.source import ExportFiles, ExportRequest
@@ -16,7 +23,7 @@ from lowgear.policy.arrays import FloatArray
 
 PROGRAM = "controller.py"
 TEXT = '''\
-"""Runs {policy}. Needs NumPy and safetensors; the code that acts is in lowgear/, beside this file.
+"""Runs {policy}. Needs NumPy and safetensors; the code that acts is in {package}/, beside this file.
 
     python controller.py          acts on a few observations of zeros
 """
@@ -25,8 +32,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lowgear.policy import controller
-from lowgear.policy.file import load
+from {package} import controller
+from {package}.file import load
 
 
 class Controller:
@@ -59,21 +66,42 @@ if __name__ == "__main__":
 
 def export_numpy(request: ExportRequest) -> ExportFiles:
     """NAME.safetensors, controller.py and the package it needs, checked."""
-    source, file = request.source, f"{check_name(request.name)}.safetensors"
+    source, name = request.source, check_name(request.name)
+    file, package = f"{name}.safetensors", f"{name}_policy"
     with tempfile.TemporaryDirectory(prefix="lowgear-") as folder:
-        policy_path, program = Path(folder, file), Path(folder, PROGRAM)
-        source.policy.save(policy_path)
-        program.write_text(TEXT.format(policy=file), encoding="utf-8")
-        checked = source.check(WrittenController(program, policy_path), source.episodes(request.episodes), PROGRAM)
-        files = {file: policy_path.read_bytes(), PROGRAM: program.read_bytes()}
-    return ExportFiles(files | deployed_package(), {"checked": checked})
+        source.policy.save(Path(folder, file))
+        files = {file: Path(folder, file).read_bytes(), **deployed_package(package)}
+        files[PROGRAM] = TEXT.format(policy=file, package=package).encode()
+        for path, data in files.items():
+            Path(folder, path).parent.mkdir(exist_ok=True)
+            Path(folder, path).write_bytes(data)
+        with _imported_from(folder, package):
+            written = WrittenController(Path(folder, PROGRAM), Path(folder, file))
+        checked = source.check(written, source.episodes(request.episodes), PROGRAM)
+    return ExportFiles(files, {"checked": checked})
 
 
-def deployed_package() -> dict[str, bytes]:
-    """The part of Lowgear that acts: the files of its root and of `lowgear.policy`, as they are."""
+def deployed_package(package: str) -> dict[str, bytes]:
+    """The part of Lowgear that acts, `lowgear.policy` and its error, as a package of that name."""
     modules = [module for module in package_files("lowgear.policy").iterdir() if module.name.endswith(".py")]
-    package = {f"lowgear/policy/{module.name}": module.read_bytes() for module in modules}
-    return {"lowgear/__init__.py": package_files("lowgear").joinpath("__init__.py").read_bytes()} | package
+    texts = {module.name: module.read_text(encoding="utf-8") for module in modules}
+    for old, new in (("from lowgear.policy", f"from {package}"), ("from lowgear import", f"from {package} import")):
+        texts = {name: text.replace(old, new) for name, text in texts.items()}
+    texts["__init__.py"] += f"\n\n{inspect.getsource(LowgearError)}"
+    return {f"{package}/{name}": text.encode() for name, text in texts.items()}
+
+
+@contextmanager
+def _imported_from(folder: str, package: str) -> Iterator[None]:
+    """The export's own package is imported from there, and leaves nothing behind in this process."""
+    sys.path.insert(0, folder)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+        for module in [known for known in sys.modules if known.partition(".")[0] == package]:
+            del sys.modules[module]
 
 
 class WrittenController:

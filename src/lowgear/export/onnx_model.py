@@ -6,13 +6,14 @@ import numpy as np
 
 from lowgear import LowgearError
 from lowgear.export.layers import ExportedNetworks, exported_networks
+from lowgear.export.plain import plain
 from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.file import Policy
 
 try:
     import onnx
     from onnx import TensorProto, numpy_helper
-    from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+    from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info, set_model_props
 except ImportError:
     raise LowgearError("ONNX needs an extra: pip install 'lowgear[export]'") from None
 
@@ -168,6 +169,9 @@ class Graph:
         graph = make_graph([*self.readable(), *nodes], name, inputs, outputs, self._constants)
         opsets = [make_opsetid("", OPSET)]
         model = make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="lowgear")
+        header = self.policy.header
+        given = {"observation_names": header.observation_names, "action_names": header.action_names}
+        set_model_props(model, {key: ",".join(map(plain, names)) for key, names in given.items() if names})
         onnx.checker.check_model(model, full_check=True)
         return model
 

@@ -4,6 +4,7 @@ Whatever could end a comment or a string, begin an escape, a trigraph or a line,
 """
 
 import re
+from collections.abc import Sequence
 
 from lowgear import LowgearError
 
@@ -15,6 +16,17 @@ NOT_PLAIN = re.compile(r"[^A-Za-z0-9 _.:+-]")
 def plain(text: object) -> str:
     """For comments and string literals of any language."""
     return NOT_PLAIN.sub("_", str(text))
+
+
+def constants(names: Sequence[str]) -> list[str]:
+    """Names as the ends of C constants, each another: `joint angle` gives JOINT_ANGLE; a second one, JOINT_ANGLE_3."""
+    found: list[str] = []
+    for place, name in enumerate(names):
+        word = re.sub(r"[^A-Z0-9]+", "_", plain(name).upper())[:LONGEST_NAME].strip("_") or str(place)
+        while word in found:
+            word = f"{word}_{place}"
+        found.append(word)
+    return found
 
 
 def default_name(task: str) -> str:

@@ -49,6 +49,8 @@ class PolicyHeader:
     hindsight: bool
     known_prices: bool = False  # a tariff is taken off its values, and the dial's position is not among its inputs
     cost_unit: float | None = None  # the coefficient whose dearest step costs what a typical step of the task earns
+    observation_names: tuple[str, ...] = ()  # of each number, where the environment gives them
+    action_names: tuple[str, ...] = ()
     format: int = FORMAT
 
     @property
@@ -146,6 +148,8 @@ def _checked(raw: dict[str, Any]) -> PolicyHeader:
         hindsight=fields.flag("hindsight", entry(raw, "hindsight")),
         known_prices=known_prices,
         cost_unit=None if unit is None else fields.number("cost_unit", unit, LEAST_COEFFICIENT, LARGEST_COEFFICIENT),
+        observation_names=_names(raw, "observation_names", obs_dim),
+        action_names=_names(raw, "action_names", act_dim),
         format=version,
     )
     if sum(size for _, size in header.layout) != obs_dim:
@@ -181,6 +185,14 @@ def read_bounds(raw: dict[str, Any], least: int = 1, most: int = MOST_UNITS) -> 
 
 def _bounds(raw: dict[str, Any], act_dim: int) -> tuple[tuple[float, ...], ...]:
     return read_bounds(raw, act_dim, act_dim)
+
+
+def _names(raw: dict[str, Any], name: str, size: int) -> tuple[str, ...]:
+    """One for each number, or none: earlier files have none."""
+    given = tuple(fields.word(f"a name in {name}", each) for each in fields.items(name, raw.get(name, []), 0, size))
+    if len(given) not in (0, size):
+        raise BadField(f"{name} has {len(given)} names for {size} numbers")
+    return given
 
 
 def _periods(raw: Any) -> tuple[int, ...]:

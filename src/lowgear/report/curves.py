@@ -34,7 +34,7 @@ def describe_lines(metrics: Sequence[MetricsLine], task: str, recipe: str) -> Fi
     if len({line["steps"] for line in lines}) < 2:
         rate, total, source = "success", "return", "training episodes, with exploration"
         lines = [line for line in metrics if line["kind"] == "train"]
-    key = rate if any(line.get(rate) is not None for line in lines) else total
+    key = rate if any(line.get(rate) is not None and line["scored_by"] == "success" for line in lines) else total
     groups = _group(lines, key)
     order = sorted(groups, key=lambda group: (variant_rank(group[0]), group))[:CURVES_AT_MOST]
     series = [_curve(groups, *group) for group in order]

@@ -136,6 +136,7 @@ def _metrics_line(raw: Any, config: RunConfig) -> MetricsLine:
         "steps": fields.whole("steps", entry(line, "steps"), 0, MOST_STEPS),
         "agent": agent,
         "variant": fields.one_of("variant", entry(line, "variant"), (config.agents[agent].variant,)),
+        "scored_by": _scored_by(line),
         **{name: _number(name, line[name]) for name in METRICS_NUMBERS if line.get(name) is not None},
     }
 
@@ -181,6 +182,7 @@ def _row(raw: Any) -> dict[str, Any]:
         "variant": fields.word("variant", entry(row, "variant")),
         **{name: math.nan if row.get(name) is None else _number(name, row[name]) for name in NUMBERS},
         **optional,
+        "scored_by": _scored_by(row),
     }
     if not math.isfinite(found["cost_coefficient"]):
         raise BadField("cost_coefficient is not a number")
@@ -211,6 +213,11 @@ def _interval(raw: Any, mean: float) -> tuple[float, float] | None:
         low, high = (_number("return_interval", end) for end in fields.items("return_interval", raw, 2, 2))
         return (low, high) if low <= mean <= high else None
     return None
+
+
+def _scored_by(row: dict[str, Any]) -> str:
+    """Which earlier files do not say: success counted wherever it was told."""
+    return fields.one_of("scored_by", row.get("scored_by", "success"), ("success", "return"))
 
 
 def _number(name: str, value: Any) -> float:

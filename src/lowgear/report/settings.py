@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from lowgear.evaluation.evaluate import NORMAL_95
+from lowgear.evaluation.evaluate import NORMAL_95, scored_by_success
 from lowgear.evaluation.statistics import Spread, bootstrap, spread
 from lowgear.policy.file import Policy
 from lowgear.policy.setting import own_setting, same_setting
@@ -30,7 +30,7 @@ class AgentScore:
 
     agent: int
     coefficient: float
-    score: float  # return, or success rate where the task reports it
+    score: float  # return, or success rate where the task has goals
     low: float  # of the score's 95% interval over episodes
     high: float
     flops: float  # per step
@@ -130,7 +130,7 @@ def aggregate(report: dict[str, Any], own: Mapping[int, float] | None = None) ->
         recipe=report["recipe"],
         steps=report["steps"],
         episodes=report["episodes"],
-        kind="return" if all(row["success_rate"] is None for row in rows) else "success rate",
+        kind="success rate" if any(map(scored_by_success, rows)) else "return",
         seeds=len({row["seed"] for row in rows}),
         scores=len(rows),
         settings=tuple(_settings(groups, report["episodes"], own or {})),
@@ -154,8 +154,8 @@ def agent_lines(settings: Iterable[Setting]) -> list[list[AgentScore]]:
 
 
 def score_of(row: dict[str, Any]) -> float:
-    """Success rate where the task reports it, else return."""
-    return float(row["return_mean"] if row["success_rate"] is None else row["success_rate"])
+    """Success rate where the task has goals, else return."""
+    return float(row["success_rate"] if scored_by_success(row) else row["return_mean"])
 
 
 def best(settings: Sequence[Setting]) -> Setting:
@@ -257,7 +257,7 @@ def _setting(key: GroupKey, rows: list[dict[str, Any]], episodes: int) -> Settin
 def _agent_score(row: dict[str, Any], episodes: int) -> AgentScore:
     score, half = score_of(row), _finite(row["return_ci95"])
     low, high = row.get("return_interval") or (score - half, score + half)
-    if row["success_rate"] is not None:
+    if scored_by_success(row):
         low, high = wilson(score, episodes)
     flops_ci95 = _finite(row.get("flops_reduction_ci95", 0.0)) * (_large_flops([row]) or 0.0)
     about = int(row["agent"]), float(row["cost_coefficient"])

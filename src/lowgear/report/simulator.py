@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear import LowgearError, envs
-from lowgear.config.tasks import SOURCES, Task, find
+from lowgear.config.tasks import SOURCES, Task, find, imported_module
+from lowgear.envs.modules import import_module
+from lowgear.envs.own import drawable
 from lowgear.envs.protocol import BatchEnv
 from lowgear.policy.file import PolicyHeader
 
@@ -83,7 +85,9 @@ def _renderer(task: Task, header: PolicyHeader, end_on_success: bool) -> Simulat
         raise LowgearError(
             f"{task.env_id} can be drawn only by gymnasium-robotics with MuJoCo before 3.12, which dm_control rejects"
         )
-    return _gymnasium(task.env_id, header, end_on_success)
+    if task.source == "python":
+        return _drawn(drawable(task.name), task.env_id, end_on_success)
+    return _gymnasium(task, header, end_on_success)
 
 
 def _dm_control(name: str) -> Simulator:
@@ -99,17 +103,24 @@ def _dm_control(name: str) -> Simulator:
     return Simulator(env, f"{name} of dm_control", render, step_s=env.step_s)
 
 
-def _gymnasium(env_id: str, header: PolicyHeader, end_on_success: bool) -> Simulator:
+def _gymnasium(task: Task, header: PolicyHeader, end_on_success: bool) -> Simulator:
     import gymnasium
 
+    env_id, module = task.env_id, imported_module(task.name)
+    if module is not None:
+        import_module(task.name, module)
     known = OLD_MUJOCO.fullmatch(env_id)
     rendered = f"{known[1]}-v4" if known else env_id
     one: gymnasium.Env[Any, Any] = gymnasium.make(rendered, render_mode="rgb_array", disable_env_checker=True)
     missing = header.obs_dim - int(np.prod(one.observation_space.shape or (0,)))
     if known and known[1] == "Ant" and missing > 0:
         one = _padded(one, missing)
+    return _drawn(one, f"{rendered} of Gymnasium", end_on_success)
 
-    env, name = envs.wrap(one, end_on_success=end_on_success), f"{rendered} of Gymnasium"
+
+def _drawn(one: Any, name: str, end_on_success: bool) -> Simulator:
+    """A Gymnasium environment that was made to be rendered."""
+    env = envs.wrap(one, end_on_success=end_on_success)
     if hasattr(one.unwrapped, "model") and hasattr(one.unwrapped, "data"):
         render, close = _mujoco(one.unwrapped)
         return Simulator(env, name, render, close_renderer=close, step_s=_step_s(one))

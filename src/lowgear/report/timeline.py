@@ -20,6 +20,7 @@ WIDTH = 7.2  # inches
 STILLS = 9
 LEAST, MOST = 100, 300  # steps
 ACTIONS_AT_MOST = 8  # rows
+NAME_AT_MOST = 7  # letters of an action's name
 GEARS_HIGH, ACTION_HIGH, LINES_HIGH = 0.34, 0.62, 0.5  # inches
 VALUES_NOTE = "\nValue: what the master expects of each gear, its price taken off; lead: beyond the small gear."
 
@@ -119,7 +120,13 @@ def _action(playback: Playback, number: int, steps: Axis) -> Chart:
         )
         for one in range(gears)
     )
-    return Chart(steps, Axis(f"a{number + 1}", -1.12, 1.12, ticks=(-1, 0, 1)), series, inches=ACTION_HIGH)
+    return Chart(steps, Axis(_action_name(playback, number), -1.12, 1.12, ticks=(-1, 0, 1)), series, inches=ACTION_HIGH)
+
+
+def _action_name(playback: Playback, number: int) -> str:
+    """What the environment calls it, where that is short enough to stand beside its row."""
+    names = playback.episode.policy.header.action_names
+    return names[number] if names and len(names[number]) <= NAME_AT_MOST else f"a{number + 1}"
 
 
 def _expected(playback: Playback, steps: Axis) -> list[Chart]:

@@ -9,6 +9,7 @@ import numpy as np
 from lowgear.config.paper import NOTHING, Figures
 from lowgear.config.tasks import Task
 from lowgear.evaluation import statistics
+from lowgear.evaluation.evaluate import scored_by_success
 from lowgear.evaluation.statistics import Spread
 
 
@@ -17,7 +18,7 @@ class SeedResult:
     """One agent, evaluated."""
 
     seed: int
-    score: float  # return, or success rate where the task reports it
+    score: float  # return, or success rate where the task has goals
     score_std: float  # over episodes
     large_share: float
     flops_per_step: float
@@ -28,7 +29,7 @@ class SeedResult:
         """From what `evaluate.summarise` gives."""
         score, std = summary["return_mean"], summary["return_std"]
         rate = summary["success_rate"]
-        if rate is not None:
+        if scored_by_success(summary):
             score, std = rate, (rate * (1 - rate)) ** 0.5
         return cls(seed, score, std, summary["large_share"], summary["flops_per_step"], summary["flops_reduction"])
 

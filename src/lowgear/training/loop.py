@@ -319,14 +319,14 @@ class Training:
         lines = []
         for agent, interval in enumerate(self._intervals):
             ended = interval.shown
+            told = any(e.success is not None for e in ended)
             line = self._line("train", agent) | {
                 "steps_per_second": rate,
                 "episodes": len(interval.episodes),
                 "return": float(np.mean([e.episode_return for e in ended])) if ended else None,
                 "large_share": float(np.mean([e.large_share for e in ended])) if ended else None,
-                "success": float(np.mean([e.success for e in ended]))
-                if ended and ended[0].success is not None
-                else None,
+                "success": float(np.mean([bool(e.success) for e in ended])) if told else None,
+                "scored_by": "success" if self.spec.has_success else "return",
             }
             if agent in self.stopped:
                 line["stopped"] = self.stopped[agent].why

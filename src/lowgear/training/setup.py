@@ -221,6 +221,8 @@ def header_of(
         obs_dim=spec.obs_dim,
         act_dim=spec.act_dim,
         layout=spec.layout,
+        observation_names=spec.observation_names,
+        action_names=spec.action_names,
         action_low=spec.action_low,
         action_high=spec.action_high,
         gears=config.gears,
