@@ -33,6 +33,7 @@ from lowgear.training.parallel import Learned, LearnerStates, ParallelLearner, P
 from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.progress import Listener as Listener
 from lowgear.training.progress import LogLine as LogLine
+from lowgear.training.refusals import Refusals
 from lowgear.training.setup import (
     MakeLearners,
     behaviour_of,
@@ -83,6 +84,7 @@ class Training:
         directory: RunDirectory | None = None,
         make_learners: MakeLearners = sac_learners,
         groups: int | None = None,  # that collect at once
+        go_on: bool = False,  # where something can't be written
     ) -> None:
         self.config, self.spec = config, env.spec
         self._directory = directory
@@ -95,6 +97,7 @@ class Training:
         self._intervals = [Interval([]) for _ in config.agents]
         self._listeners: list[Listener] = []
         self._file = MetricsFile(None if directory is None else directory.metrics)
+        self._refusals = Refusals(go_on, self._tell)
         self._metrics: dict[str, FloatArray] = {}
         self._clock = (time.perf_counter(), 0)
         self._collecting = self._waiting = 0.0
@@ -137,6 +140,7 @@ class Training:
                 self._chunk()
                 if any(listener.on_steps(self.collector.steps) is False for listener in self._listeners):
                     break
+            self._refusals.go_on = False  # no checkpoint comes after this one
             self._take_learned()
             self._finish_evaluation()
             self._commit_end()
@@ -148,6 +152,8 @@ class Training:
             if self.config.evaluate_every:
                 self._evaluate()
             self._finish_evaluation()
+            if self._checkpoints is not None:
+                self._checkpoints.note_end(self._file.size, self._best())
             self.save_policies()  # last: policies that have seen every step mark a run as finished
             return True
         finally:
@@ -180,7 +186,7 @@ class Training:
         if self._directory is not None:
             for agent in range(len(self.config.agents)):
                 if agent not in self.stopped:  # whose last one was written then
-                    self.policy(agent).save(self._directory.policy(agent))
+                    self._refusals.save(self._directory.policy(agent), self.policy(agent).save)
 
     def close(self) -> None:
         """End the threads and the environments; an evaluation that is under way is given up."""
@@ -203,6 +209,9 @@ class Training:
             self._stop(agent, why)
         if self._checkpoints is not None:
             self._checkpoints.append(chunk)
+            with self._refusals.met(checkpoint=True):
+                if self._checkpoints.poll():
+                    self._refusals.committed()
         if at_log:
             self._log()
         if at_evaluation:
@@ -263,18 +272,22 @@ class Training:
             return
         settings = self.config.agents[agent]
         if self._directory is not None:
-            self.policy(agent).save(self._directory.policy(agent))
+            self._refusals.save(self._directory.policy(agent), self.policy(agent).save)
         self.stopped[agent] = Stopped(self.collector.steps, why)
         if self._directory is not None:
             kept = {str(number): stopped._asdict() for number, stopped in self.stopped.items()}
-            write_whole(self._directory.stopped, json.dumps(kept, indent=2).encode())
+            data = json.dumps(kept, indent=2).encode()
+            self._refusals.save(self._directory.stopped, lambda path: write_whole(path, data))
         if len(self.stopped) == len(self.config.agents):
             raise LowgearError(f"agent {agent} stopped at {self.collector.steps} steps: {why}")
         text = (
             f"agent {agent} ({settings.variant}, seed {settings.seed}) stopped at {self.collector.steps} steps: {why}"
         )
+        self._tell(f"{text}; the others go on")
+
+    def _tell(self, text: str) -> None:
         for listener in self._listeners:
-            listener.on_notice(f"{text}; the others go on")
+            listener.on_notice(text)
 
     def _log(self) -> None:
         now, (then, steps_then) = time.perf_counter(), self._clock
@@ -298,7 +311,8 @@ class Training:
                 line |= {name: float(value[agent]) for name, value in self._metrics.items()}
             lines.append(line)
         self._intervals = [interval.next() for interval in self._intervals]
-        self._file.add(lines, waits=self._evaluations is not None and self._evaluations.under_way)
+        with self._refusals.met():
+            self._file.add(lines, waits=self._evaluations is not None and self._evaluations.under_way)
         for listener in self._listeners:
             listener.on_log(lines)
 
@@ -321,9 +335,10 @@ class Training:
             line |= evaluate.summarise(played, agent, self.cost)
             score = self._score(played, agent, policy.header.cost_coefficient)
             if self._directory is not None and score > self.best[agent]:
-                policy.save(self._directory.policy(agent, best=True))
+                self._refusals.save(self._directory.policy(agent, best=True), policy.save)
             self.best[agent] = max(score, self.best[agent])
-        self._file.add_awaited(lines)
+        with self._refusals.met():
+            self._file.add_awaited(lines)
         self.last_evaluation = lines
         for listener in self._listeners:
             listener.on_evaluation(lines)
@@ -354,7 +369,13 @@ class Training:
         """Checkpoint, and open new episodes: environments can't be saved, so an unbroken run starts afresh too."""
         assert self._checkpoints is not None
         self._finish_evaluation()
-        self._checkpoints.commit(*self._standing())
+        self._checkpoints.end_segment()
+        with self._refusals.met(checkpoint=True):
+            self._checkpoints.wait()
+        with self._refusals.met(checkpoint=True):
+            self._write_waiting()
+            self._refusals.committing()
+            self._checkpoints.commit(*self._standing())
         self.save_policies()
         self._restart(self._checkpoints.number)
 
@@ -362,15 +383,24 @@ class Training:
         """Checkpoint where the run ends, so that it can go on: its episodes too, unless a checkpoint is due anyway."""
         if self._checkpoints is None:
             return
+        self._write_waiting()
         if self.collector.steps % self.config.checkpoint_every:
             self._checkpoints.commit_open(*self._standing())
         elif self._checkpoints.appended:
+            self._checkpoints.end_segment()
             self._checkpoints.commit(*self._standing())
+
+    def _write_waiting(self) -> None:
+        """What could not be written before, and belongs to the next checkpoint."""
+        self._refusals.retry()
+        self._file.flush()
 
     def _standing(self) -> tuple[int, int, int, list[float], LearnerStates]:
         """What a checkpoint keeps besides the rows."""
-        best = [float(score) for score in self.best]
-        return self.collector.steps, self.learner.time, self._file.size, best, self.learner.states()
+        return self.collector.steps, self.learner.time, self._file.size, self._best(), self.learner.states()
+
+    def _best(self) -> list[float]:
+        return [float(score) for score in self.best]
 
     def _restart(self, number: int) -> None:
         self.collector.restart(number)
@@ -389,7 +419,7 @@ class Training:
             self._resume(directory, latest)
         else:
             self._file.cut(None)  # a run killed before its first checkpoint starts over
-        return Checkpoints(directory, self.config, latest)
+        return Checkpoints(directory, self.config, latest, keeps=self._refusals.go_on)
 
     def _resume(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
         population, chunk = len(self.config.agents), self.config.recipe.chunk
@@ -404,8 +434,9 @@ class Training:
         self._restart(latest.number)
         if latest.open_steps:
             self._collect_again(directory, latest)
-        self.best = list(latest.best)
-        self._file.cut(latest.metrics_bytes)
+        past_end = latest.steps < self.config.steps and 0 < latest.end_metrics_bytes <= self._file.size
+        self.best = list(latest.end_best if past_end else latest.best)
+        self._file.cut(latest.end_metrics_bytes if past_end else latest.metrics_bytes)
 
     def _collect_again(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
         """Bring the episodes that were open to where they stood, by the actions that were taken in them."""
