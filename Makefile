@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow test-peers fuzz check format bench bench-peers lock clean
+.PHONY: install demo test test-slow test-peers test-faults soak fuzz check format bench bench-peers lock clean
 
 install: .venv/installed
 
@@ -43,9 +43,14 @@ bench-peers: .venv-peers/installed  ## the work of one asymmetric agent by Stabl
 	.venv-fuzz/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
 	@touch $@
 
-SECONDS ?= 300
 fuzz: .venv-fuzz/installed  ## coverage-guided fuzzing of every loader, for SECONDS
-	.venv-fuzz/bin/python -m tests.fuzz.guided -max_total_time=$(SECONDS)
+	.venv-fuzz/bin/python -m tests.fuzz.guided -max_total_time=$(or $(SECONDS),300)
+
+test-faults: install  ## kills at every kind of moment, full disks, lost permissions, jumping clocks, two writers
+	$(BIN)/python -m pytest -m faults tests/faults
+
+soak: install  ## save, kill, resume, evaluate for SECONDS; ends with an error where anything grows
+	$(BIN)/python -m tests.faults.soak --seconds $(or $(SECONDS),3600)
 
 check: install  ## format, lint, imports, types, tests
 	$(BIN)/ruff format --check .
