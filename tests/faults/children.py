@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -123,3 +124,20 @@ def train_until(run: Path, steps: int, fault: Fault, library: Path, draw: random
         _, said = process.communicate()
     assert process.returncode in (0, -signal.SIGKILL), said
     return process.returncode == -signal.SIGKILL
+
+
+def steer(command: list[str], env: dict[str, str], actions: list[tuple[str, Callable[[], object]]]) -> tuple[int, str]:
+    """Run a command; whenever it says the next of some words, it is held while something is done to it."""
+    left, said = list(actions), []
+    with subprocess.Popen(
+        command, env=env | {"COLUMNS": "1000"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            said.append(line)
+            if left and left[0][0] in line:
+                process.send_signal(signal.SIGSTOP)
+                left.pop(0)[1]()
+                process.send_signal(signal.SIGCONT)
+    assert not left, "".join(said)
+    return process.returncode, "".join(said)

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 LogLine = dict[str, Any]  # of metrics.jsonl
 PLAIN_EVERY_S = 10.0
+FLUSH_EVERY_S = 120.0  # what TensorBoard reads
 
 
 class Listener:
@@ -97,12 +99,15 @@ def describe(lines: list[LogLine]) -> str:
 
 
 class TensorBoard(Listener):
-    """Writes every number of the log lines as a scalar, one run for each agent."""
+    """Writes every number of the log lines as a scalar, one run for each agent, as far as the disk lets it.
+
+    metrics.jsonl has the same numbers. tensorboardX's own writers are left alone: once the disk has refused their
+    thread, whoever adds to them waits for ever.
+    """
 
     def __init__(self, directory: Path, agents: int) -> None:
-        from tensorboardX import SummaryWriter
-
-        self._writers = [SummaryWriter(str(directory / f"agent{agent}")) for agent in range(agents)]
+        self._files = [_EventFile(directory / f"agent{agent}") for agent in range(agents)]
+        self._flushed = time.perf_counter()
 
     @staticmethod
     def available() -> bool:
@@ -120,14 +125,56 @@ class TensorBoard(Listener):
         self._add("evaluation", lines)
 
     def close(self) -> None:
-        """Flush to disk, as far as it lets us: metrics.jsonl has the same numbers."""
-        for writer in self._writers:
-            with contextlib.suppress(OSError):
-                writer.close()
+        """Flush to disk."""
+        for file in self._files:
+            file.close()
 
     def _add(self, group: str, lines: list[LogLine]) -> None:
         for line in lines:
             for name, value in line.items():
                 if isinstance(value, float):
-                    with contextlib.suppress(OSError):
-                        self._writers[line["agent"]].add_scalar(f"{group}/{name}", value, line["steps"])
+                    self._files[line["agent"]].add(f"{group}/{name}", value, line["steps"])
+        if time.perf_counter() - self._flushed >= FLUSH_EVERY_S:
+            self._flushed = time.perf_counter()
+            for file in self._files:
+                file.flush()
+
+
+class _EventFile:
+    """Events of one agent; where the disk has refused some, the next ones begin another file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._number = folder, 0
+        self._writer: Any = None
+
+    def add(self, name: str, value: float, steps: int) -> None:
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import Event
+        from tensorboardX.summary import scalar
+
+        with self._refusable():
+            if self._writer is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._writer, self._number = (
+                    EventsWriter(str(self._folder / "events"), f".{self._number}"),
+                    self._number + 1,
+                )
+            self._writer.write_event(Event(wall_time=time.time(), step=steps, summary=scalar(name, value)))
+
+    def flush(self) -> None:
+        if self._writer is not None:
+            with self._refusable():
+                self._writer.flush()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            with self._refusable():
+                self._writer.close()
+            self._writer = None
+
+    @contextlib.contextmanager
+    def _refusable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            self._writer = None
