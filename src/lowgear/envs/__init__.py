@@ -9,6 +9,7 @@ from typing import Any
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import Task, find
+from lowgear.envs.interrupts import interrupts_wait
 from lowgear.envs.protocol import BatchEnv, EnvSpec, Step
 
 __all__ = ["BatchEnv", "EnvSpec", "Step", "make", "make_env", "wrap"]
@@ -29,15 +30,18 @@ def make(
     """
     env: BatchEnv
     if task.source == "envpool":
-        from lowgear.envs.pool import PoolEnv
+        with interrupts_wait():
+            from lowgear.envs.pool import PoolEnv
 
         env = PoolEnv(task.name, task.env_id, num_envs, threads, end_on_success, max_episode_steps)
     elif task.source == "gym":
-        from lowgear.envs.gym import registered
+        with interrupts_wait():
+            from lowgear.envs.gym import registered
 
         env = registered(task.name, task.env_id, num_envs, end_on_success, max_episode_steps)
     else:
-        from lowgear.envs.dmc import DmcEnv
+        with interrupts_wait():
+            from lowgear.envs.dmc import DmcEnv
 
         env = DmcEnv(task.name, task.env_id, num_envs, max_episode_steps)
     _check_sizes(task, env.spec)
