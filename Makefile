@@ -47,7 +47,7 @@ fuzz: .venv-fuzz/installed  ## coverage-guided fuzzing of every loader, for SECO
 	.venv-fuzz/bin/python -m tests.fuzz.guided -max_total_time=$(or $(SECONDS),300)
 
 test-faults: install  ## kills at every kind of moment, full disks, lost permissions, jumping clocks, two writers
-	$(BIN)/python -m pytest -m faults tests/faults
+	$(BIN)/python -m pytest -m faults
 
 soak: install  ## save, kill, resume, evaluate for SECONDS; ends with an error where anything grows
 	$(BIN)/python -m tests.faults.soak --seconds $(or $(SECONDS),3600)

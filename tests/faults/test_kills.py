@@ -1,7 +1,6 @@
 """Training that is killed at any moment goes on, and ends bit for bit where an unbroken run ends."""
 
 import random
-from collections import Counter
 
 import pytest
 
@@ -36,17 +35,6 @@ def kill(run, steps, faults, library, draw, counts):
         before, done = done, sound(run)
         assert done >= before, f"{fault} lost a checkpoint"
     return []
-
-
-def test_kills_between_writes(tmp_path, unbroken, library):
-    """A few of those below."""
-    faults = [Fault("rename", "latest.json", "after"), Fault("evaluation"), Fault("write", "state-", "half")]
-    run, counts = tmp_path / "run", Counter()
-    left = kill(run, QUICK, faults, library, random.Random(0), counts)
-    assert not left
-    assert counts["kills survived"] == 3
-    assert train(run, QUICK).returncode == 0
-    same(run, unbroken(QUICK))
 
 
 @pytest.mark.faults
