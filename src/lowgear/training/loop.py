@@ -26,7 +26,7 @@ from lowgear.policy.file import Policy, load
 from lowgear.policy.files import hold, write_whole
 from lowgear.training import checkpoint, memory
 from lowgear.training.algorithm import Unrepeatable
-from lowgear.training.checkpoint import Checkpoints
+from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.collect import FinishedEpisode
 from lowgear.training.metrics_file import Interval, MetricsFile
 from lowgear.training.parallel import Learned, LearnerStates, ParallelLearner, Published
@@ -140,9 +140,12 @@ class Training:
                 self._chunk()
                 if any(listener.on_steps(self.collector.steps) is False for listener in self._listeners):
                     break
-            self._refusals.go_on = False  # no checkpoint comes after this one
             self._take_learned()
             self._finish_evaluation()
+            if self._checkpoints is not None:
+                with self._refusals.met(checkpoint=True):
+                    self._checkpoints.wait()
+            self._refusals.go_on = False  # only one checkpoint is left
             self._commit_end()
             if self._stopping and self.collector.steps < self.config.steps:
                 self.save_policies()
