@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow test-peers test-faults soak fuzz check format bench bench-peers lock clean
+.PHONY: install demo test test-slow test-peers test-faults soak fuzz check format bench bench-peers peer-faults lock clean
 
 install: .venv/installed
 
@@ -37,6 +37,16 @@ test-peers: .venv-peers/installed  ## with Stable-Baselines3, in an environment 
 bench-peers: .venv-peers/installed  ## the work of one asymmetric agent by Stable-Baselines3, SBX, RLtools and Lowgear
 	.venv-peers/bin/python benchmarks/peers.py --gears 8,64
 	.venv-peers/bin/python benchmarks/peers.py --gears 64,256
+
+# RL Zoo's requirements contradict constraints.txt, so it has an environment to itself.
+.venv-zoo/installed:
+	$(PYTHON) -m venv .venv-zoo
+	.venv-zoo/bin/python -m pip install --quiet torch==2.13.0
+	.venv-zoo/bin/python -m pip install --quiet 'rl_zoo3>=2.7' requests
+	@touch $@
+
+peer-faults: .venv-peers/installed .venv-zoo/installed  ## the same faults tried on four other tools and Lowgear
+	.venv-peers/bin/python benchmarks/peer_faults.py
 
 .venv-fuzz/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-fuzz
@@ -75,4 +85,4 @@ lock:  ## write constraints.txt anew from what pyproject.toml admits today
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .venv-peers .venv-fuzz .venv-lock .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-peers .venv-zoo .venv-fuzz .venv-lock .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -8,6 +9,8 @@ from click.testing import CliRunner
 from lowgear import LowgearError
 from lowgear.commands import lists
 from lowgear.commands.cli import cli
+from tests.fixtures.faulty import making
+from tests.fixtures.policies import KINDS, policy_of, run_of
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +106,7 @@ def test_the_same_seed_gives_the_same_scores_and_best_policies_can_be_asked_for(
         (["train", "cartpole-swingup", "--cost-coefficients", "1e300"], "cost coefficient 1e+300"),
         (["train", "cartpole-swingup", "--max-episode-steps", "0"], "max episode steps 0: write 1 or more"),
         (["train", "cartpole-swingup", "--seeds", "0-4000"], "narrower gears (--gears)"),
+        (["train", "cartpole-swingup", "--env-timeout", "-1"], "--env-timeout -1: write seconds, or 0"),
         (["evaluate", "."], "not a run"),
         (["evaluate", "nowhere"], "nowhere"),
     ],
@@ -163,3 +167,21 @@ def test_lists():
     assert lists.integers("--seeds", "0-2,7") == [0, 1, 2, 7]
     assert lists.numbers("--x", "0.1,1e-3") == [0.1, 0.001]
     assert lists.words("a, b") == ["a", "b"]
+
+
+def test_an_agent_whose_environment_fails_is_listed_as_missing(tmp_path, monkeypatch):
+    run = run_of([policy_of(replace(KINDS["one of each"], seed=seed)) for seed in (0, 1)], tmp_path / "run")
+    monkeypatch.setattr("lowgear.envs.make_env", lambda _, count: making([*[""] * 4, "raise", *[""] * 3], at=20)(count))
+    result = CliRunner().invoke(cli, ["evaluate", str(run), "--episodes", "4", "--json"])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert [agent["agent"] for agent in report["agents"]] == [0]
+    (missing,) = report["missing"]
+    assert missing["agent"] == 1
+    assert "motor is unplugged" in missing["why"]
+    assert result.stderr.strip().endswith(f"agent 1 at λ 0.01 is missing: {missing['why']}")
+    assert json.loads((run / "evaluation.json").read_text()) == report
+    monkeypatch.setattr("lowgear.envs.make_env", lambda _, count: making(["raise"], at=20)(count))
+    result = CliRunner().invoke(cli, ["evaluate", str(run), "--episodes", "4"])
+    assert isinstance(result.exception, LowgearError)
+    assert json.loads((run / "evaluation.json").read_text()) == report

@@ -56,6 +56,13 @@ class Probe(gymnasium.Env):
         return self.observe(), self.bad if self.where == "reward" and broken else 0.0, False, False, {}
 
 
+def box(low: list[float], high: list[float]) -> spaces.Box:
+    """Bounds that Gymnasium itself may refuse: a space is changed after it was made, as some packages do."""
+    space = spaces.Box(-1, 1, (len(low),))
+    space.low, space.high = np.array(low, np.float32), np.array(high, np.float32)
+    return space
+
+
 def error_of(make: Any) -> str:
     with pytest.raises(LowgearError) as caught:
         make()
@@ -92,6 +99,10 @@ def test_unusable_names(name: str, parts: list[str]) -> None:
     [
         (Probe(action_space=spaces.MultiDiscrete([2, 3])), ["Probe", "MultiDiscrete"]),
         (Probe(action_space=spaces.Box(-np.inf, np.inf, (2,))), ["Probe", "unbounded", "[-inf, inf]"]),
+        (Probe(action_space=box([-1, np.nan], [1, 1])), ["unbounded", "action 1 is in [nan, 1]", "finite bounds"]),
+        (Probe(action_space=box([-1, -1], [np.inf, 1])), ["unbounded", "action 0 is in [-1, inf]", "in a wrapper"]),
+        (Probe(action_space=box([-1, 2, 0], [1, 2, 1])), ["action 1 no choice", "[2, 2]", "a low below its high"]),
+        (Probe(action_space=box([-1, 3], [1, 2])), ["action 1 no choice", "[3, 2]"]),
         (Probe(action_space=spaces.Box(-1, 1, (2, 2))), ["(2, 2)", "flatten"]),
         (Probe(action_space=spaces.Box(0, 5, (2,), np.int32)), ["int32"]),
         (Probe(observation_space=spaces.Box(0, 255, (64, 64, 3), np.uint8)), ["image", "(64, 64, 3)"]),

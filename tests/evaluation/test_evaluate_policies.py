@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lowgear import envs
+from lowgear import LowgearError, envs
 from lowgear.evaluation import evaluate
 from lowgear.evaluation.evaluate import at_settings, play, play_policies, summarise
 from lowgear.policy.dial import Dial
+from tests.fixtures.faulty import making
 from tests.fixtures.probes import Counting, Valley
 from tests.fixtures.weights import VALLEY as HEADER
 from tests.fixtures.weights import thrifty
@@ -141,3 +142,18 @@ def test_success_is_joined_over_groups(monkeypatch):
     policies = [thrifty(replace(HEADER, obs_dim=2))] * 3
     played = play_policies(policies, lambda count: Succeeds([5] * count), 2, "greedy", 0)
     assert played.success.tolist() == [[1, 1], [0, 0], [1, 1]]
+
+
+def test_a_policy_whose_environment_fails_is_missing_and_the_others_score_as_they_would(monkeypatch):
+    monkeypatch.setattr(evaluate, "ENVIRONMENTS_AT_MOST", 4)  # two policies at a time, in two environments each
+    policies = [thrifty(seed=seed) for seed in range(3)]
+    well = play_policies(policies, making([""]), 3, "boltzmann", 0, slots=2)
+    for ways in (["", "", "", "raise"], ["", "", "loop", ""]):
+        found = play_policies(policies, making(ways, at=70), 3, "boltzmann", 0, slots=2, may_miss=True)
+        assert list(found.missing) == [1]
+        assert f"(environment {3 if 'raise' in ways else 2}, seed " in found.missing[1]
+        for name in ("returns", "lengths", "picks", "gear_steps"):
+            np.testing.assert_array_equal(getattr(found, name)[[0, 2]], getattr(well, name)[[0, 2]])
+        assert np.isnan(found.returns[1]).all()
+    with pytest.raises(LowgearError, match="motor is unplugged"):
+        play_policies(policies, making(["raise"]), 3, "greedy", 0)

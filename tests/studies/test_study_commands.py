@@ -82,6 +82,20 @@ def test_more_episodes_are_played_without_training(studies, performance, monkeyp
     assert more.stdout != performance.stdout
 
 
+def test_a_run_that_fails_is_left_out_and_the_others_go_on(studies, performance) -> None:  # noqa: ARG001
+    task = "gym:tests.fixtures.faulty:FaultyRaise-v0"
+    options = [*SMALL, "--cost-coefficients", "0.002", "--out", str(studies)]
+    result = CliRunner().invoke(cli, ["study", "performance", task, "reacher-easy", *options])
+    assert isinstance(result.exception, LowgearError)
+    assert "the table is without 1 that failed" in str(result.exception)
+    found = rows(studies, "performance")
+    assert [row["task"] for row in found] == ["reacher-easy"] * 3
+    (remark,) = json.loads((studies / "performance" / "study.json").read_text())["remarks"]
+    for words in ("Left out: ", "agent 2 stopped at", "raised RuntimeError at step 90: motor is unplugged", "seed "):
+        assert words in remark
+    assert "motor is unplugged" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("name", "labels", "new"),
     [

@@ -3,6 +3,7 @@
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -10,6 +11,8 @@ from lowgear import LowgearError, envs
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
+from lowgear.envs import process
+from lowgear.training import parallel
 from lowgear.training.loop import Listener, Training
 from tests.fixtures.training import SMALL, Hear, StopAt, policy_bytes, without_speed
 
@@ -24,6 +27,7 @@ SETTINGS = resolve(
     checkpoint_every=256,
     overrides=SMALL | {"master_units": 4, "actor_every": 1},
 )
+MAKE_ENV = partial(envs.make, TASK)
 CONFIG = replace(SETTINGS, log_every=32)
 RANDOM = replace(CONFIG, recipe=replace(CONFIG.recipe, random_steps=CONFIG.steps))  # nothing is learned, or compiled
 
@@ -44,11 +48,12 @@ class Watched:
         return self.env.step(actions)
 
 
-def train(path, make_env=lambda count: envs.make(TASK, count), queues=False, groups=None, listeners=(), config=CONFIG):
+def train(path, make_env=MAKE_ENV, queues=False, groups=None, listeners=(), config=CONFIG):
     directory = RunDirectory(path)
     directory.create(config, {})
-    training = Training(config, envs.make(TASK, config.environments), make_env, directory, groups=groups)
-    training.learner.queues = queues
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parallel, "has_accelerator", lambda: queues)
+        training = Training(config, envs.make(TASK, config.environments), make_env, directory, groups=groups)
     try:
         training.run(list(listeners))
     finally:
@@ -78,8 +83,19 @@ def test_lines_stand_in_the_order_of_steps(plain):
     ]
 
 
-def test_groups_and_queued_rounds_leave_the_files_as_they_are(plain, tmp_path):
+def test_processes_and_queued_rounds_leave_the_files_as_they_are(plain, tmp_path, monkeypatch):
+    """As with an accelerator: two groups and the evaluation have processes, which end with the run."""
+    began = []
+
+    class Noted(process.Process):
+        def __init__(self, module, *handles):
+            super().__init__(module, *handles)
+            began.append((module.rpartition(".")[2], self.process))
+
+    monkeypatch.setattr(process, "Process", Noted)
     same(train(tmp_path / "run", queues=True, groups=2), plain)
+    assert [module for module, _ in began] == ["collector_process"] * 2 + ["apart"]
+    assert all(child.poll() is not None for _, child in began)
 
 
 def test_training_goes_on_beside_a_slow_evaluation(plain, tmp_path):

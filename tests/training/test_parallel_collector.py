@@ -26,7 +26,7 @@ from tests.training.test_parallel_collector import make
 
 collector = make(2)
 collector.collect()
-print(*(group._process.pid for group in collector._groups), flush=True)
+print(*(group._process.process.pid for group in collector._groups), flush=True)
 time.sleep(600)
 """
 
@@ -79,7 +79,7 @@ def test_groups_change_nothing_but_the_time(one):
 
 def test_groups_have_processes_and_one_that_is_killed_is_told_of():
     collector = make(2)
-    processes = [group._process for group in collector._groups]
+    processes = [group._process.process for group in collector._groups]
     collector.collect()
     assert len({process.pid for process in processes} - {os.getpid()}) == 2
     assert [process.poll() for process in processes] == [None] * 2

@@ -266,7 +266,7 @@ def test_an_agent_whose_environment_gives_bad_numbers_stops_alone(healthy, tmp_p
     directory, config, heard = population(tmp_path / "run", (1e-3, 2e-3), bad=(1,))
     steps, why = directory.read_stopped()[1]
     assert steps == 96  # the end of the chunk of its 90th step
-    assert "Fever returned nan in its observation[0] at step 90: fix the environment" in why
+    assert "Fever returned nan in its observation[0] at step 90 (environment 1, seed " in why
     assert heard.notices == [f"agent 1 (asymmetric, seed 0) stopped at 96 steps: {why}; the others go on"]
     assert directory.finished(config)
     assert directory.policy(0).read_bytes() == healthy.policy(0).read_bytes()

@@ -1,6 +1,7 @@
 """`lowgear evaluate`: what a run's controllers score and cost."""
 
 import json
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.options import json_option, list_option, trust_option
+from lowgear.commands.options import env_timeout_option, json_option, list_option, trust_option
 from lowgear.commands.output import progress_bar, show
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
 @click.option("--seed", default=0, show_default=True, help="Of the episodes' starts.")
+@env_timeout_option
 @trust_option
 @json_option
 def evaluate(directory: Path, best: bool, trust: bool, as_json: bool, **options: Any) -> None:
@@ -45,9 +47,9 @@ def evaluate(directory: Path, best: bool, trust: bool, as_json: bool, **options:
 
     Prints the cost coefficient λ and the same measured against the task's rewards (rel.), return (mean, 95% interval),
     share of the large gear, FLOPs per step and the reduction against the large gear alone, for every agent, and keeps
-    it in evaluation.json. With several settings of the dial it also draws
-    return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it: frontier.svg and
-    frontier.png.
+    it in evaluation.json; an agent whose environment fails is listed there as missing. With several settings of the
+    dial it also draws return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it:
+    frontier.svg and frontier.png.
 
     \b
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --episodes 50
@@ -96,7 +98,11 @@ def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options
     policies = [policy for _, policy in numbered]
     make = partial(make_env, config)
     with progress_bar("episodes", episodes * len(policies)) as update:
-        played = play_policies(policies, make, episodes, master, options["seed"], lambda count: update(advance=count))
+        played = play_policies(
+            policies, make, episodes, master, options["seed"], lambda count: update(advance=count), may_miss=True
+        )
+    if len(played.missing) == len(policies):
+        raise LowgearError(played.missing[0])
     return {
         "task": config.task,
         "recipe": config.recipe.name,
@@ -113,8 +119,24 @@ def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options
             }
             | summarise(played, place, policy.header.cost)
             for place, (agent, policy) in enumerate(numbered)
+            if place not in played.missing
         ],
-    }
+    } | _missing(numbered, played.missing)
+
+
+def _missing(numbered: "list[tuple[int, Policy]]", missing: Mapping[int, str]) -> dict[str, Any]:
+    """Agents whose environments failed, at which setting and why; nothing where there are none."""
+    rows = [
+        {
+            "agent": numbered[place][0],
+            "cost_coefficient": numbered[place][1].header.cost_coefficient,
+            "why": why,
+        }
+        for place, why in missing.items()
+    ]
+    for row in rows:
+        click.echo(f"agent {row['agent']} at λ {row['cost_coefficient']:.4g} is missing: {row['why']}", err=True)
+    return {"missing": rows} if rows else {}
 
 
 def _draw_frontier(report: dict[str, Any], directory: Path) -> None:

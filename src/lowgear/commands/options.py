@@ -1,9 +1,13 @@
 """Options that several commands share, and options that take lists."""
 
+import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+
+from lowgear import LowgearError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,6 +48,33 @@ trust_option = click.option(
     is_flag=True,
     help="Trust the files: their task (gym:MODULE:ID) may import its Python module, which runs that module's code, and "
     "links may lead out of the run.",
+)
+
+
+def _watch(context: click.Context, _: click.Parameter, seconds: float) -> None:
+    """Environments made from now on are given that time; one that can't be interrupted ends the command."""
+    from lowgear.envs import watchdog
+
+    if not 0 <= seconds < math.inf:
+        raise LowgearError(f"--env-timeout {seconds:g}: write seconds, or 0 to wait for ever")
+
+    def end(why: str) -> None:
+        click.echo(f"lowgear: error: {why}", err=True)
+        os._exit(2)  # no thread would wait for the one that hangs
+
+    watchdog.limit_s = seconds
+    context.with_resource(watchdog.stuck(end))
+
+
+env_timeout_option = click.option(
+    "--env-timeout",
+    type=float,
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    expose_value=False,
+    callback=_watch,
+    help="An environment that takes longer to return is said to hang: its agent goes no further. 0: wait for ever.",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there."

@@ -7,7 +7,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.options import gears_option, list_option, recipe_option, steps_option
+from lowgear.commands.options import env_timeout_option, gears_option, list_option, recipe_option, steps_option
 
 
 @click.command()
@@ -33,6 +33,7 @@ from lowgear.commands.options import gears_option, list_option, recipe_option, s
     show_default=True,
     help="Runs and tables of all studies.",
 )
+@env_timeout_option
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and about how long it would take.")
 def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options: Any) -> None:
     """Carry out the study NAME on each TASK, or on the paper's tasks.
@@ -49,7 +50,8 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
       sizes             the paper's procedure for the gears' widths, with its reasoning
 
     Every agent that one program can hold trains in one population. Runs are kept and shared between studies: what
-    exists is not repeated, and a study that was stopped goes on. The table goes to OUT/NAME as CSV, Markdown, LaTeX and
+    exists is not repeated, and a study that was stopped goes on. What fails is left out, and named below the table
+    (exit code 2); the rest goes on. The table goes to OUT/NAME as CSV, Markdown, LaTeX and
     JSON, beside the paper's figures.
 
     \b
@@ -93,3 +95,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
         click.echo(remark)
     for path in catalogue.write(chosen, rows, remarks, setup, out / name):
         click.echo(str(path), err=True)
+    if store.failures:
+        raise LowgearError(
+            f"the table is without {len(store.failures)} that failed, named below it; mend and run it again"
+        )

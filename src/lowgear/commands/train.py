@@ -12,11 +12,20 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.options import gears_option, list_option, recipe_option, steps_option, trust_option
+from lowgear.commands.options import (
+    env_timeout_option,
+    gears_option,
+    list_option,
+    recipe_option,
+    steps_option,
+    trust_option,
+)
 
 if TYPE_CHECKING:
     from lowgear.config.run import RunConfig
     from lowgear.config.run_directory import RunDirectory
+    from lowgear.envs.watchdog import OnStuck
+    from lowgear.training.progress import Display
 
 
 @click.command()
@@ -89,6 +98,7 @@ if TYPE_CHECKING:
 )
 @click.option("--out", type=click.Path(path_type=Path), help="The run's directory.  [default: runs/TASK-RECIPE-TIME]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with this run instead.")
+@env_timeout_option
 @trust_option
 def train(task: str | None, resume: Path | None, trust: bool, on_write_error: str, **options: Any) -> None:
     """Train a population of agents on TASK.
@@ -130,7 +140,7 @@ def _reject_options_beside_resume() -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if given and name not in ("task", "resume", "steps", "trust", "on_write_error"):
+        if given and name not in ("task", "resume", "steps", "trust", "on_write_error", "env_timeout"):
             raise LowgearError(
                 f"{parameter.opts[0]} cannot change a run that goes on: leave it out, or start a new run"
             )
@@ -173,7 +183,7 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
 
 def _run(directory: "RunDirectory", config: "RunConfig", go_on: bool) -> None:
     from lowgear.commands import tables
-    from lowgear.envs import make_env
+    from lowgear.envs import make_env, watchdog
     from lowgear.training.loop import Training
     from lowgear.training.progress import Display, TensorBoard
     from lowgear.training.signals import stops
@@ -192,9 +202,12 @@ def _run(directory: "RunDirectory", config: "RunConfig", go_on: bool) -> None:
     boards = [TensorBoard(directory.path / "tensorboard", len(config.agents))] if TensorBoard.available() else []
     again = f"go on with `lowgear train --resume {directory.path}`"
     try:
-        with stops(
-            training.stop, lambda: click.echo("stopping at a checkpoint; once more stops at once", err=True)
-        ) as heard:
+        with (
+            stops(
+                training.stop, lambda: click.echo("stopping at a checkpoint; once more stops at once", err=True)
+            ) as heard,
+            watchdog.stuck(partial(_end_stuck, display, watchdog.on_stuck(), again)),
+        ):
             finished = training.run([display, *boards])
     except KeyboardInterrupt:
         display.close()
@@ -212,3 +225,10 @@ def _run(directory: "RunDirectory", config: "RunConfig", go_on: bool) -> None:
     if training.last_evaluation:
         tables.print_evaluation(training.last_evaluation)
     click.echo(str(directory.path))
+
+
+def _end_stuck(display: "Display", end: "OnStuck", again: str, why: str) -> None:
+    """An environment's code can't be interrupted; what could be kept was written."""
+    with contextlib.suppress(Exception):
+        display.close()
+    end(f"{why}; its code can't be interrupted, so the run ends here, with its policies as they stand; {again}")

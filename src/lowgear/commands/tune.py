@@ -10,7 +10,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.options import json_option, list_option, trust_option
+from lowgear.commands.options import env_timeout_option, json_option, list_option, trust_option
 from lowgear.commands.output import progress_bar, show
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ DEMANDS = {  # what to write for each
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
 @click.option("--seed", default=1, show_default=True, help="Of the episodes' starts; `lowgear evaluate` uses 0.")
+@env_timeout_option
 @trust_option
 @json_option
 def tune(directory: Path, agents: tuple[int, ...] | None, best: bool, as_json: bool, **options: Any) -> None:

@@ -115,9 +115,12 @@ class RunDirectory:
     def finished(self, config: RunConfig) -> bool:
         """Whether every agent's last policy has seen all of the run's steps, but for agents that stopped before.
 
-        A policy that is damaged has not: a run that goes on writes it anew.
+        A policy that is damaged has not: a run that goes on writes it anew. A run whose agents have all stopped has
+        broken off.
         """
         stopped = self.read_stopped()
+        if len(stopped) >= len(config.agents):
+            return False
         for agent in range(len(config.agents)):
             path = self.policy(agent)
             if agent not in stopped and (not path.exists() or _is_damaged(path)):

@@ -9,6 +9,7 @@ from typing import Any
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import Task, find
+from lowgear.envs import watchdog
 from lowgear.envs.interrupts import interrupts_wait
 from lowgear.envs.protocol import BatchEnv, EnvSpec, Step
 
@@ -45,6 +46,7 @@ def make(
 
         env = DmcEnv(task.name, task.env_id, num_envs, max_episode_steps)
     _check_sizes(task, env.spec)
+    env.limit_s = watchdog.limit_s
     return env
 
 

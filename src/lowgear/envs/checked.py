@@ -1,18 +1,27 @@
-"""What every adapter does around its simulator: bad seeds, actions and numbers are refused, with the name of it."""
+"""What every adapter does around its simulator: bad seeds, actions and numbers are refused, with the name of it.
+
+One environment that fails, where somebody hears of it, fails alone: it is retired and gives zeros from then on.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property, partial
+from types import FrameType
+from typing import TypeVar
 
 import numpy as np
 
 from lowgear import LowgearError
 from lowgear.config.run import MAX_SEED
+from lowgear.envs import lines, watchdog
 from lowgear.envs.goals import GoalRule
 from lowgear.envs.protocol import EnvSpec, OnBad, Step
 from lowgear.envs.spaces import one_line
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import ActionBounds
+
+Answer = TypeVar("Answer")
 
 
 class CheckedEnv(ABC):
@@ -20,10 +29,14 @@ class CheckedEnv(ABC):
 
     goal_rule: GoalRule | None = None
     on_bad: OnBad | None = None
+    limit_s = 0.0
 
     def __init__(self, spec: EnvSpec, bounds: ActionBounds, num_envs: int) -> None:
         self.spec, self.num_envs = spec, num_envs
-        self._bounds = bounds
+        self.retired: set[int] = set()
+        self._bounds, self._seeds = bounds, [0] * num_envs
+        self._own_file: str | None = None  # of the environments' class, where it is known
+        self._doing = ""
         self._steps: int | None = None  # since the last reset; None before it, and once closed
 
     def reset(self, seeds: Sequence[int]) -> FloatArray:
@@ -33,12 +46,15 @@ class CheckedEnv(ABC):
         for seed in seeds:
             if not 0 <= seed <= MAX_SEED:
                 raise LowgearError(f"seed {seed} is outside 0 to {MAX_SEED}; choose one within")
-        with blamed_on(self.spec.name, "on reset"):
-            observation = self._begin([int(seed) for seed in seeds])
+        self._seeds, self._doing = [int(seed) for seed in seeds], "on reset"
+        with blamed_on(self.spec.name, self._doing):
+            observation = self._begin(self._seeds)
         self._steps = 0
-        if not all_finite(observation):
-            raise self._not_finite(observation, None, None)
-        return observation
+        if all_finite(observation):
+            return observation
+        for number in np.flatnonzero(~np.isfinite(observation).all(axis=1)).tolist():
+            self._tell(number, self._not_finite(number, observation[[number]], None, None))
+        return _zeroed(observation)
 
     def step(self, actions: FloatArray) -> Step:
         """Step all environments; where none ended, `last_observation` may be the same array as `observation`."""
@@ -50,7 +66,8 @@ class CheckedEnv(ABC):
                 f"actions of shape {actions.shape} for {self.num_envs} environments of {name}; give {shape}"
             )
         self._steps += 1
-        with blamed_on(name, f"at step {self._steps}"):
+        self._doing = f"at step {self._steps}"
+        with blamed_on(name, self._doing):
             step = self._advance(self._bounds.scale(actions))
         arrays = [step.last_observation, step.reward]
         if step.observation is not step.last_observation:
@@ -77,28 +94,60 @@ class CheckedEnv(ABC):
     def _advance(self, actions: FloatArray) -> Step:
         """Take a step; actions are in the environment's own units."""
 
+    def _ask(self, number: int, function: Callable[..., Answer], *arguments: object) -> Answer | None:
+        """What one environment's function returns; None once it is retired, as it is where it raises or hangs."""
+        if number in self.retired:
+            return None
+        try:
+            return watchdog.call(self.limit_s, self._describes[number], function, *arguments)
+        except LowgearError as error:
+            self._tell(number, error)
+        except watchdog.HangError as error:
+            self._tell(number, LowgearError(str(error)))
+        except Exception as error:
+            line = lines.of_traceback(error.__traceback__, self._own_file)
+            said = f"{self.spec.name} raised {type(error).__name__} {self._doing}: {one_line(error) or 'no message'}"
+            self._tell(number, LowgearError(f"{said} ({self._which(number)}, {line})"), error)
+        self.retired.add(number)
+        return None
+
+    @cached_property
+    def _describes(self) -> list[watchdog.Describe]:
+        return [partial(self._hangs, number) for number in range(self.num_envs)]
+
+    def _hangs(self, number: int | None, frame: FrameType | None) -> str:
+        """What is said of an environment, or of all, that did not return from where the thread is."""
+        which = f"{self.num_envs} environments" if number is None else self._which(number)
+        return (
+            f"{self.spec.name} did not return for {self.limit_s:g} s {self._doing} "
+            f"({which}, {lines.of_frame(frame, self._own_file)}): mend it, or give it more time with --env-timeout"
+        )
+
+    def _which(self, number: int) -> str:
+        return f"environment {number}, seed {self._seeds[number]}"
+
+    def _tell(self, number: int, error: LowgearError, cause: Exception | None = None) -> None:
+        """Of an environment that failed: whoever hears of it, or else as an error."""
+        if self.on_bad is None:
+            raise error from cause
+        self.on_bad(number, str(error))
+
     def _without_bad(self, step: Step, actions: FloatArray) -> Step:
         """The step with 0 for what is not finite, if somebody hears of it."""
         for number, reward in enumerate(step.reward):
             here = slice(number, number + 1)
             for observation in (step.last_observation[here], step.observation[here]):
                 if not (all_finite(observation) and np.isfinite(reward)):
-                    error = self._not_finite(observation, step.reward[here], actions[here])
-                    if self.on_bad is None:
-                        raise error
-                    self.on_bad(number, str(error))
+                    self._tell(number, self._not_finite(number, observation, step.reward[here], actions[here]))
                     break
-        observation, reward, last = (
-            np.nan_to_num(array, nan=0, posinf=0, neginf=0)
-            for array in (step.observation, step.reward, step.last_observation)
-        )
+        observation, reward, last = map(_zeroed, (step.observation, step.reward, step.last_observation))
         return step._replace(observation=observation, reward=reward, last_observation=last)
 
     def _not_finite(
-        self, observation: FloatArray, reward: FloatArray | None, actions: FloatArray | None
+        self, number: int, observation: FloatArray, reward: FloatArray | None, actions: FloatArray | None
     ) -> LowgearError:
         """The error that says which number was not finite; actions first, because what goes in comes out."""
-        at = f"at step {self._steps}"
+        at = f"at step {self._steps} ({self._which(number)})"
         if actions is not None and not all_finite(actions):
             given = f"{self.spec.name} was given {_first_bad(actions)} as an action {at}"
             return LowgearError(f"{given}: the policy diverged; lower its learning rate")
@@ -134,9 +183,16 @@ def blamed_on(name: str, doing: str, remedy: str = "") -> Iterator[None]:
         yield
     except LowgearError:
         raise
+    except watchdog.HangError as error:
+        raise LowgearError(str(error)) from None
     except Exception as error:
         said = one_line(error) or "no message"
         raise LowgearError(f"{name} raised {type(error).__name__} {doing}: {said}{remedy}") from error
+
+
+def _zeroed(array: FloatArray) -> FloatArray:
+    """With 0 for what is not finite."""
+    return np.nan_to_num(array, nan=0, posinf=0, neginf=0)
 
 
 def _first_bad(array: FloatArray) -> str:

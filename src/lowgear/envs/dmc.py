@@ -43,27 +43,40 @@ class DmcEnv(CheckedEnv):
         self._envs: list[Any] = []
 
     def _begin(self, seeds: list[int]) -> FloatArray:
-        self._envs = [self._load(seed) for seed in seeds]
+        self._envs = [self._ask(number, self._load, seed) for number, seed in enumerate(seeds)]
         self._taken = np.zeros(self.num_envs, np.int64)  # steps of each episode
-        return np.stack([_flat(env.reset()) for env in self._envs])
+        return np.stack([self._first(number) for number in range(self.num_envs)])
 
     def _advance(self, actions: FloatArray) -> Step:
-        steps = [env.step(action) for env, action in zip(self._envs, actions, strict=True)]
+        observation: FloatArray = np.zeros((self.num_envs, self.spec.obs_dim), np.float32)
+        reward: FloatArray = np.zeros(self.num_envs, np.float32)
+        terminated, ended = np.zeros(self.num_envs, np.bool_), np.zeros(self.num_envs, np.bool_)
         self._taken += 1
-        ended = np.array([step.last() for step in steps], np.bool_) | (self._taken >= self._limit)
+        for number, (env, action) in enumerate(zip(self._envs, actions, strict=True)):
+            step = self._ask(number, env.step, action) if env is not None else None
+            if step is not None:
+                observation[number], reward[number] = _flat(step), step.reward
+                ended[number] = step.last() or self._taken[number] >= self._limit
+                terminated[number] = ended[number] and step.discount == 0
         self._taken[ended] = 0
-        terminated = ended & np.array([step.discount == 0 for step in steps], np.bool_)
-        last_observation = np.stack([_flat(step) for step in steps])
-        observation = last_observation.copy()
-        for i in np.flatnonzero(ended).tolist():
-            observation[i] = _flat(self._envs[i].reset())
-        reward = np.array([step.reward for step in steps], np.float32)
+        last_observation = observation
+        if ended.any():
+            observation = last_observation.copy()
+            for number in np.flatnonzero(ended).tolist():
+                observation[number] = self._first(number)
         return Step(observation, reward, terminated, ended & ~terminated, last_observation, None)
+
+    def _first(self, number: int) -> FloatArray:
+        """The first observation of an episode."""
+        env = self._envs[number]
+        step = None if env is None else self._ask(number, env.reset)
+        return np.zeros(self.spec.obs_dim, np.float32) if step is None else _flat(step)
 
     def close(self) -> None:
         """Free the simulations."""
         for env in self._envs:
-            env.close()
+            if env is not None:
+                env.close()
         self._envs, self._steps = [], None
 
     def _load(self, seed: int) -> Any:

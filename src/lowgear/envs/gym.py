@@ -3,6 +3,9 @@
 Environments are stepped one after another by gymnasium.vector in SAME_STEP mode, which resets within the step
 that ends an episode and hands over the true last observation. A dict observation is laid out in its space's
 own order; a goal environment's is observation, achieved_goal, desired_goal, as EnvPool's is.
+
+Environments that are made here answer one by one (`Answering`), so that one that raises or hangs fails alone. A vector
+that a person passes in fails as one.
 """
 
 import importlib.util
@@ -17,6 +20,8 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from lowgear import LowgearError
+from lowgear.envs import lines
+from lowgear.envs.answering import Answering
 from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
 from lowgear.envs.goals import Asked
 from lowgear.envs.protocol import Step
@@ -31,6 +36,7 @@ from lowgear.envs.spaces import (
     not_box,
 )
 from lowgear.policy.arrays import BoolArray, FloatArray
+from lowgear.policy.controller import ActionBounds
 
 Factory = Callable[[], Any]
 
@@ -46,16 +52,17 @@ class GymEnv(CheckedEnv):
                 "are no transitions: make it with autoreset_mode=AutoresetMode.SAME_STEP, or pass a factory"
             )
         self._vector = vector
-        actions = vector.single_action_space
-        if not isinstance(actions, gymnasium.spaces.Box):
-            raise not_box(name, "action", actions)
-        bounds = action_bounds(name, actions.low, actions.high, actions.shape, actions.dtype)
+        bounds = _bounds(name, vector.single_action_space)
         self._fields = _fields(name, vector.single_observation_space)
         layout = [(".".join(path), size) for path, size in self._fields]
         has_success = has_goals(vector.single_observation_space)  # infos have no space of their own
         spec = env_spec(name, bounds, layout, _time_limit(vector), has_success)
         super().__init__(spec, bounds, vector.num_envs)
         self.goal_rule = _goal_rule(name, vector) if spec.desired_goal is not None else None
+        for number, env in enumerate(getattr(vector, "envs", ())):
+            if isinstance(env, Answering):
+                env.ask = partial(self._ask, number)
+                self._own_file = lines.file_of(env.unwrapped)
 
     def _begin(self, seeds: Any) -> FloatArray:  # VectorEnv's annotation forgets the list
         return self._flat(self._vector.reset(seed=seeds)[0], self.num_envs)
@@ -89,6 +96,8 @@ class GymEnv(CheckedEnv):
         success: BoolArray = np.zeros(self.num_envs, np.bool_)
         final = infos.get("final_info", {})
         key = next((key for key in SUCCESS_KEYS if key in infos or key in final), None)
+        if key is None and len(self.retired) == self.num_envs:
+            return success
         if key is None:
             raise LowgearError(f"{self.spec.name} has goals but its info has no 'is_success': add it in step()")
         if key in infos:
@@ -154,14 +163,21 @@ class EndOnSuccess(gymnasium.Wrapper[Any, Any, Any, Any]):
 def _batch(name: str, factories: Sequence[Factory], end_on_success: bool) -> GymEnv:
     """One environment from each factory; their episodes end on success if so wanted and if they have goals."""
 
-    def ending(factory: Factory) -> gymnasium.Env[Any, Any]:
+    def answering(factory: Factory) -> gymnasium.Env[Any, Any]:
         env = factory()
-        return EndOnSuccess(env) if end_on_success and has_goals(env.observation_space) else env
+        _bounds(name, env.action_space)  # which Gymnasium would refuse in other words
+        return Answering(EndOnSuccess(env) if end_on_success and has_goals(env.observation_space) else env)
 
     with blamed_on(name, "while it was made"):
-        made = [partial(ending, factory) for factory in factories]
+        made = [partial(answering, factory) for factory in factories]
         vector = SyncVectorEnv(made, autoreset_mode=AutoresetMode.SAME_STEP)
     return GymEnv(name, vector)
+
+
+def _bounds(name: str, actions: gymnasium.Space[Any]) -> ActionBounds:
+    if not isinstance(actions, gymnasium.spaces.Box):
+        raise not_box(name, "action", actions)
+    return action_bounds(name, actions.low, actions.high, actions.shape, actions.dtype)
 
 
 def _make(name: str, env_id: str, limit: int | None) -> gymnasium.Env[Any, Any]:

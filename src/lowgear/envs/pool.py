@@ -8,12 +8,14 @@ ignore their actions, never happen.
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lowgear import LowgearError
+from lowgear.envs import watchdog
 from lowgear.envs.assets import corrected
 from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
 from lowgear.envs.goals import Distance
@@ -68,6 +70,7 @@ class PoolEnv(CheckedEnv):
         self.goal_rule = _goal_rule(pool_spec) if self.spec.desired_goal is not None else None
         self._ids: npt.NDArray[np.int32] = np.arange(num_envs, dtype=np.int32)
         self._pool: Any = None
+        self._all_hang = partial(self._hangs, None)
 
     def step_bare(self, actions: FloatArray) -> None:
         """A step of EnvPool alone, for measurements: nothing is read, and episodes that ended begin anew."""
@@ -77,11 +80,14 @@ class PoolEnv(CheckedEnv):
     def split(self, sizes: Sequence[int]) -> "Sequence[PoolEnv]":
         """Pools of these sizes, with threads enough that cores stay busy while some of the pools wait for actions."""
         threads = THREADS_OF_CORE * (self._threads or os.cpu_count() or 1)
-        return [PoolEnv(*self._arguments(size, max(1, threads * size // self.num_envs))) for size in sizes]
+        pools = [PoolEnv(*self._arguments(size, max(1, threads * size // self.num_envs))) for size in sizes]
+        for pool in pools:
+            pool.limit_s = self.limit_s
+        return pools
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what makes it: a pool's environments stay where they are."""
-        return PoolEnv, self._arguments(self.num_envs, self._threads)
+        return PoolEnv, self._arguments(self.num_envs, self._threads), {"limit_s": self.limit_s}
 
     def _arguments(self, num_envs: int, threads: int) -> tuple[Any, ...]:
         limit = self._limit.get("max_episode_steps")
@@ -99,7 +105,7 @@ class PoolEnv(CheckedEnv):
 
     def _advance(self, actions: FloatArray) -> Step:
         self._pool._send([self._ids, self._ids, actions])
-        state = self._pool._recv()
+        state = self._received()
         last_observation = self._flat(state, self.num_envs)
         reward = state[self._reward].astype(np.float32)
         truncated = state[self._trunc].copy()
@@ -121,7 +127,12 @@ class PoolEnv(CheckedEnv):
 
     def _first_observations(self, ids: npt.NDArray[np.int32]) -> FloatArray:
         self._pool._reset(ids)
-        return self._flat(self._pool._recv(), len(ids))
+        return self._flat(self._received(), len(ids))
+
+    def _received(self) -> list[npt.NDArray[Any]]:
+        """The raw state that was asked for; a pool can't say which of its environments hangs."""
+        state: list[npt.NDArray[Any]] = watchdog.call(self.limit_s, self._all_hang, self._pool._recv)
+        return state
 
     def _flat(self, state: list[npt.NDArray[Any]], rows: int) -> FloatArray:
         """The fields of a raw state side by side, in an array of our own."""

@@ -49,7 +49,9 @@ class BatchEnv(Protocol):
     spec: EnvSpec
     num_envs: int
     goal_rule: GoalRule | None  # what any goal would pay; None where the task has no goals, or nobody can tell
-    on_bad: "OnBad | None"  # hears of numbers that are not finite, which then count as 0; None: they are errors
+    on_bad: "OnBad | None"  # hears of environments that fail, whose numbers then count as 0; None: they are errors
+    retired: set[int]  # environments that are stepped no more, where that can be had: they give zeros
+    limit_s: float  # seconds that an environment may take to return; 0: any
 
     def reset(self, seeds: Sequence[int]) -> FloatArray:
         """Start every environment anew, environment i from `seeds[i]` alone, and return the first observations."""

@@ -21,18 +21,24 @@ UNBOUNDED = 1e9  # dm_control writes 1e10 for "no limit"
 
 
 def action_bounds(name: str, low: Any, high: Any, shape: Sequence[int], dtype: Any) -> ActionBounds:
-    """The bounds as flat rows; an unbounded, empty or integer Box is an error."""
+    """The bounds as flat rows; an unbounded, empty or integer Box is an error, and so is one without a choice."""
     if len(shape) != 1 or shape[0] < 1:
         raise LowgearError(f"{name} has actions of shape {tuple(shape)}; Lowgear needs a flat Box: flatten them")
     if not np.issubdtype(dtype, np.floating):
         raise LowgearError(f"{name} has actions of type {np.dtype(dtype).name}; Lowgear needs a Box of floats")
     lows = np.broadcast_to(np.asarray(low, np.float64), shape)
     highs = np.broadcast_to(np.asarray(high, np.float64), shape)
-    if not (np.abs(lows) < UNBOUNDED).all() or not (np.abs(highs) < UNBOUNDED).all():
-        raise LowgearError(
-            f"{name} has an unbounded action space [{lows.min():g}, {highs.max():g}]: "
-            "give its Box finite bounds, in a wrapper if it is not yours"
-        )
+    for number, (lower, higher) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
+        if not (abs(lower) < UNBOUNDED and abs(higher) < UNBOUNDED):
+            raise LowgearError(
+                f"{name} has an unbounded action space, action {number} is in [{lower:g}, {higher:g}]: "
+                "give its Box finite bounds, in a wrapper if it is not yours"
+            )
+        if not lower < higher:
+            raise LowgearError(
+                f"{name} leaves action {number} no choice, it is in [{lower:g}, {higher:g}]: give its Box a low below "
+                "its high, or leave the action out in a wrapper"
+            )
     return ActionBounds(lows, highs, np.dtype(dtype))
 
 

@@ -1,12 +1,15 @@
-"""Evaluation in a thread of its own, beside whatever the caller does meanwhile."""
+"""Evaluation in a thread of its own, or a process, beside whatever the caller does meanwhile."""
 
+import contextlib
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError
 from typing import Any, NamedTuple
 
+from lowgear.envs import watchdog
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
+from lowgear.evaluation.apart import Player, StuckError, can_travel
 from lowgear.evaluation.evaluate import Played
 from lowgear.policy.file import Policy
 
@@ -15,14 +18,26 @@ class _UnderWay(NamedTuple):
     policies: list[Policy]
     note: Any
     playing: "Future[Played]"
+    thread: threading.Thread
 
 
 class Beside:
-    """At most one evaluation at a time; the caller's own thread hears of each, in the order they began."""
+    """At most one evaluation at a time; the caller's own thread hears of each, in the order they began.
 
-    def __init__(self, make_env: Callable[[int], BatchEnv], hear: Callable[[list[Policy], Played, Any], None]) -> None:
-        self._make_env, self._hear = make_env, hear
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
+    One that is stuck in an environment is lost, which the caller hears too: its thread is left behind, and no other
+    begins. With `apart` it plays in a process, where it takes no time of this one's Python, if `make_env` can travel
+    there.
+    """
+
+    def __init__(
+        self,
+        make_env: Callable[[int], BatchEnv],
+        hear: Callable[[list[Policy], Played, Any], None],
+        lose: Callable[[Any, str], None],
+        apart: bool = False,
+    ) -> None:
+        self._make_env, self._hear, self._lose = make_env, hear, lose
+        self._player = Player() if apart and can_travel(make_env) else None
         self._given_up = threading.Event()
         self._under_way: _UnderWay | None = None
 
@@ -34,10 +49,14 @@ class Beside:
     def begin(self, policies: list[Policy], episodes: int, master: str, seed: int, note: Any) -> None:
         """Play the policies, after those before; the caller is told the `note` with what they did."""
         self.finish()
-        playing = self._thread.submit(
-            evaluate.play_policies, policies, self._make_env, episodes, master, seed, given_up=self._given_up.is_set
+        if self._given_up.is_set():
+            return
+        playing: Future[Played] = Future()
+        thread = threading.Thread(
+            target=self._play, args=(playing, policies, episodes, master, seed), name="evaluation", daemon=True
         )
-        self._under_way = _UnderWay(policies, note, playing)
+        thread.start()
+        self._under_way = _UnderWay(policies, note, playing, thread)
 
     def poll(self) -> None:
         """Tell of the evaluation under way if it is done."""
@@ -47,10 +66,36 @@ class Beside:
     def finish(self) -> None:
         """Wait for the evaluation under way, and tell of it."""
         if self._under_way is not None:
-            (policies, note, playing), self._under_way = self._under_way, None
-            self._hear(policies, playing.result(), note)
+            (policies, note, playing, _), self._under_way = self._under_way, None
+            try:
+                played = playing.result()
+            except StuckError as error:
+                self._given_up.set()
+                self._lose(note, str(error))
+            else:
+                self._hear(policies, played, note)
 
     def close(self) -> None:
-        """Give up what is under way, and end the thread."""
+        """Give up what is under way, and end the thread unless it is stuck."""
         self._given_up.set()
-        self._thread.shutdown(cancel_futures=True)
+        if self._player is not None:
+            self._player.close()
+        if self._under_way is not None and not isinstance(self._under_way.playing.exception(), StuckError):
+            self._under_way.thread.join()
+
+    def _play(self, playing: "Future[Played]", policies: list[Policy], episodes: int, master: str, seed: int) -> None:
+        def lose(why: str) -> None:
+            with contextlib.suppress(InvalidStateError):  # it has just returned
+                playing.set_exception(StuckError(why))
+
+        with contextlib.suppress(InvalidStateError), watchdog.stuck(lose):  # it was stuck, and returned long after
+            try:
+                arguments = policies, self._make_env, episodes, master, seed
+                if self._player is not None:
+                    found = self._player.play(*arguments)
+                else:
+                    found = evaluate.play_policies(*arguments, given_up=self._given_up.is_set, may_miss=True)
+            except BaseException as error:
+                playing.set_exception(error)
+            else:
+                playing.set_result(found)

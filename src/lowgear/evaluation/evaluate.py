@@ -1,9 +1,9 @@
 """Returns, gear shares and FLOPs of controllers over many episodes at once."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ class Played:
     picks: DoubleArray
     gear_steps: DoubleArray
     success: DoubleArray | None  # at each episode's last step
+    missing: Mapping[int, str] = field(default_factory=dict)  # policies whose environments failed, and why: NaN above
 
 
 def play(
@@ -37,22 +38,34 @@ def play(
     seed: int,
     progress: Callable[[int], None] | None = None,
     given_up: Callable[[], bool] = lambda: False,
+    may_miss: bool = False,
 ) -> Played:
     """`episodes` episodes of every policy at its own coefficient, the same starts for each of them.
 
-    Each environment plays a number of episodes fixed beforehand, so short episodes count no more than long ones. Raises
-    CancelledError once it is `given_up`.
+    Each environment plays a number of episodes fixed beforehand, so short episodes count no more than long ones. An
+    environment that fails is an error, unless its policy `may_miss`. Raises CancelledError once it is `given_up`.
     """
     population, slots = len(policies), env.num_envs // len(policies)
     controller = Controller.from_policies(policies, slots)
     choose = chooser(master, np.random.default_rng((seed, 1)))
     tally = _Tally((population, slots), controller.gears)
+    missing: dict[int, str] = {}
+
+    def note(number: int, why: str) -> None:
+        policy = number // slots
+        missing.setdefault(policy, why)
+        env.retired |= set(range(policy * slots, (policy + 1) * slots))
+
+    if may_miss:
+        env.on_bad, env.retired = note, set()
     record: list[list[list[tuple[Any, ...]]]] = [[[] for _ in range(slots)] for _ in range(population)]
     observation = env.reset(starts(seed, slots) * population).reshape(population, slots, -1)
     left = np.tile([len(range(slot, episodes, slots)) for slot in range(slots)], (population, 1))
     while (left > 0).any():
         if given_up():
             raise CancelledError
+        if missing:
+            left[list(missing)] = 0
         asked = controller.pick(observation, choose)
         step = env.step(controller.act(observation).reshape(population * slots, -1))
         ended = (step.terminated | step.truncated).reshape(population, slots)
@@ -66,11 +79,15 @@ def play(
             if progress:
                 progress(1)
         tally.clear(ended)
-    ordered = [[record[p][i % slots][i // slots] for i in range(episodes)] for p in range(population)]
+    nothing = (*[np.nan] * 3, np.full(controller.gears, np.nan), np.nan)
+    ordered = [
+        [nothing if p in missing else record[p][i % slots][i // slots] for i in range(episodes)]
+        for p in range(population)
+    ]
     returns, lengths, picks, gear_steps, succeeded = (
         np.array([[row[c] for row in agent] for agent in ordered], np.float64) for c in range(5)
     )
-    return Played(returns, lengths, picks, gear_steps, succeeded if env.spec.has_success else None)
+    return Played(returns, lengths, picks, gear_steps, succeeded if env.spec.has_success else None, missing)
 
 
 def starts(seed: int, slots: int) -> list[int]:
@@ -87,6 +104,7 @@ def play_policies(
     progress: Callable[[int], None] | None = None,
     slots: int | None = None,
     given_up: Callable[[], bool] = lambda: False,
+    may_miss: bool = False,
 ) -> Played:
     """`episodes` episodes of every policy at its own coefficient, the same starts for each of them.
 
@@ -100,7 +118,7 @@ def play_policies(
     for group in groups:
         env = make_env(len(group) * slots)
         try:
-            found.append(play(group, env, episodes, master, seed, progress, given_up))
+            found.append(play(group, env, episodes, master, seed, progress, given_up, may_miss))
         finally:
             env.close()
     returns, lengths, picks, gear_steps = (
@@ -108,7 +126,8 @@ def play_policies(
         for name in ("returns", "lengths", "picks", "gear_steps")
     )
     success = [part.success for part in found if part.success is not None]
-    return Played(returns, lengths, picks, gear_steps, np.concatenate(success) if success else None)
+    missing = {number * size + policy: why for number, part in enumerate(found) for policy, why in part.missing.items()}
+    return Played(returns, lengths, picks, gear_steps, np.concatenate(success) if success else None, missing)
 
 
 def at_settings(policies: Sequence[Policy], settings: Sequence[float] | int) -> list[tuple[int, Policy]]:

@@ -73,17 +73,28 @@ def find(name: str) -> Study:
 
 
 def carry_out(study: Study, tasks: Sequence[Task], setup: Setup, store: RunStore) -> tuple[list[TableRow], list[str]]:
-    """Task by task: train, evaluate, compare; the rows of the table, and remarks on them."""
+    """Task by task: train, evaluate, compare; the rows of the table, and remarks on them.
+
+    What fails is left out, with what would have followed from it, and the next task goes on: `store.failures`.
+    """
     rows: list[TableRow] = []
     remarks: list[str] = []
     for task in tasks:
-        found = store.rows(study.groups(setup, task), setup.episodes)
-        if study.follow_up is not None:
-            found += study.follow_up(setup, store, task, found)
-        if study.remarks is not None:
-            remarks += study.remarks(found)
-        rows += found
-    return rows, remarks + table.notes(rows)
+        whole = len(store.failures)
+        try:
+            found = store.rows(study.groups(setup, task), setup.episodes)
+            rows += found
+            if study.follow_up is not None and len(store.failures) == whole:
+                followed = study.follow_up(setup, store, task, found)
+                rows += followed
+                found = found + followed
+            if study.remarks is not None and len(store.failures) == whole:
+                remarks += study.remarks(found)
+        except LowgearError as error:
+            store.fail(task.name, str(error))
+    if not rows:
+        raise LowgearError(store.failures[0])
+    return rows, remarks + table.notes(rows) + [f"Left out: {failure}." for failure in store.failures]
 
 
 def write(study: Study, rows: Sequence[TableRow], remarks: Sequence[str], setup: Setup, directory: Path) -> list[Path]:

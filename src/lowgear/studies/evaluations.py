@@ -30,8 +30,12 @@ def evaluate_once(
     master: str,
     episodes: int,
     progress: Progress,
+    fail: Callable[[str, str], None] | None = None,
 ) -> dict[str, Summary]:
-    """The summary of each named policy, of one shape all; loaded and played only where it is not known yet."""
+    """The summary of each named policy, of one shape all; loaded and played only where it is not known yet.
+
+    One whose environment fails is left out, and `fail` is told its name and why; without that it is an error.
+    """
     path = directory / "scores.json"
     known = _read(path)
     keys = {name: f"{name}, {episodes} episodes" for name in policies}
@@ -46,11 +50,15 @@ def evaluate_once(
             master,
             EVALUATION_SEED,
             lambda _: progress(f"evaluating {directory.name}", next(done), episodes * len(loaded)),
+            may_miss=fail is not None,
         )
         for i, name in enumerate(missing):
-            known[keys[name]] = evaluate.summarise(played, i, loaded[i].header.cost)
+            if i not in played.missing:
+                known[keys[name]] = evaluate.summarise(played, i, loaded[i].header.cost)
+            elif fail is not None:
+                fail(name, played.missing[i])
         write_whole(path, json.dumps(known, indent=1).encode())
-    return {name: known[key] for name, key in keys.items()}
+    return {name: known[key] for name, key in keys.items() if key in known}
 
 
 def _read(path: Path) -> dict[str, Summary]:

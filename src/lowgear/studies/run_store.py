@@ -4,7 +4,8 @@
     DIR/students/   imitators, and what they were taught with
     DIR/NAME/       the tables of the study NAME
 
-A run that was killed goes on from its last checkpoint. What was evaluated is kept in the run's scores.json.
+A run that was killed goes on from its last checkpoint. What was evaluated is kept in the run's scores.json. A run that
+fails, or an agent of it, is left out; the others go on.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lowgear import LowgearError
 from lowgear.config.run import AgentConfig, RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import file_name, find
@@ -86,6 +88,7 @@ class RunStore:
         progress: Progress = lambda *_: None,  # of evaluations
     ) -> None:
         self.path, self.listeners, self.progress = path, listeners, progress
+        self.failures: list[str] = []  # what rows are without, and why
 
     def existing(self) -> list[StoredRun]:
         """Every run of the store, finished ones first."""
@@ -116,28 +119,58 @@ class RunStore:
         ]
 
     def rows(self, groups: Sequence[Group], episodes: int) -> list[TableRow]:
-        """What the groups' agents score; only what is missing is trained and evaluated."""
+        """What the groups' agents score; only what is missing is trained and evaluated.
+
+        Agents that fail are left out, and groups of which none is left: `failures` tells of them.
+        """
         for run in self.plan(groups):
             if not run.finished:
-                self._train(run)
+                try:
+                    self._train(run)
+                except LowgearError as error:
+                    self.fail(run.directory.path, str(error))
         runs = self.plan(groups)
         members = [_members(runs, group) for group in groups]
-        summaries: dict[Path, dict[str, Any]] = {}  # by run, and by the member's name
+        summaries: dict[str, dict[str, Any]] = {}  # by run, and by the member's name
         for run in runs:
-            policies = {member.name: member.load for own in members for member in own if member.run is run}
-            path, make = run.directory.path, partial(make_env, run.config)
-            summaries[path] = evaluate_once(path, policies, make, run.config.master, episodes, self.progress)
-        return [
+            if run.finished:
+                summaries[run.directory.path.name] = self._evaluate(run, members, episodes)
+        rows = [
             TableRow(
                 task=find(group.config.task),
                 label=group.label,
-                seeds=tuple(SeedResult.of(m.seed, summaries[m.run.directory.path][m.name]) for m in own),
+                seeds=tuple(
+                    SeedResult.of(member.seed, summary)
+                    for member in own
+                    if (summary := summaries.get(member.run.directory.path.name, {}).get(member.name))
+                ),
                 paper=group.paper,
                 steps=group.config.steps,
                 x=group.x,
             )
             for group, own in zip(groups, members, strict=True)
         ]
+        return [row for row in rows if row.seeds]
+
+    def fail(self, where: object, why: str) -> None:
+        """Note what rows will be without."""
+        if f"{where}: {why}" not in self.failures:
+            self.failures.append(f"{where}: {why}")
+
+    def _evaluate(self, run: StoredRun, members: Sequence[Sequence[Member]], episodes: int) -> dict[str, Any]:
+        """Scores of a run's members by their names; agents that stopped before the end have none."""
+        stopped, path = run.directory.read_stopped(), run.directory.path
+        own = [member for group in members for member in group if member.run is run]
+        for number in sorted({member.number for member in own} & stopped.keys()):
+            steps, why = stopped[number]
+            self.fail(path, f"agent {number} stopped at {steps} steps: {why}")
+        policies = {member.name: member.load for member in own if member.number not in stopped}
+        make = partial(make_env, run.config)
+
+        def fail(name: str, why: str) -> None:
+            self.fail(path, f"{name} was not evaluated: {why}")
+
+        return evaluate_once(path, policies, make, run.config.master, episodes, self.progress, fail)
 
     def policies(self, group: Group) -> list[Policy]:
         """The trained controllers of a group, seed by seed."""

@@ -69,7 +69,7 @@ def collect(collector: Collector, rows: FloatArray, last: bool = False) -> list[
 def collect_again(collector: Collector, rows: FloatArray) -> list[FinishedEpisode]:
     """Take the steps of `rows` once more, as they were: episodes and picks then stand where they stood after them.
 
-    Environments that do not repeat themselves are an error.
+    Environments that do not repeat themselves are an error, but for those of agents that have stopped.
     """
     columns, episodes = collector.columns, []
     collector.begin_chunk(rows.shape[2])
@@ -77,7 +77,8 @@ def collect_again(collector: Collector, rows: FloatArray) -> list[FinishedEpisod
         row = rows[:, :, k]
         collector.controller.choice = row[..., columns.choice].astype(np.int32)
         _, step = collector.step(row[..., columns.action])
-        if not np.array_equal(step.last_observation.ravel(), row[..., columns.next_observation].ravel()):
+        differs = step.last_observation.reshape(*rows.shape[:2], -1) != row[..., columns.next_observation]
+        if not collector.retired.issuperset(np.flatnonzero(differs.any(axis=(1, 2))).tolist()):
             raise Unrepeatable
         collector.controller.advance(collector.ended)
         episodes += collector.finish_episodes(k)

@@ -5,11 +5,13 @@ seed and the chunk's number, so an agent acts the same alone and in company, and
 """
 
 import time
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from lowgear import LowgearError
 from lowgear.envs.protocol import BatchEnv, Step
 from lowgear.learning.replay import Columns
 from lowgear.policy.arrays import BoolArray, FloatArray, IntArray
@@ -58,10 +60,13 @@ class Collector:
         self.columns = Columns(env.spec.obs_dim, env.spec.act_dim)
         self.steps = 0  # taken by each agent
         self.env_seconds = 0.0  # spent inside the environments
-        self.bad: dict[int, str] = {}  # agents whose environments gave numbers that are not finite: what came first
-        env.on_bad = self._note_bad
+        self.bad: dict[int, str] = {}  # agents whose environments failed: what came first
+        self.retired: set[int] = set()  # agents whose environments are stepped no more, where that can be had
+        env.on_bad, env.retired = self._note_bad, set()
         self._shape = len(behaviour.seeds), behaviour.environments
         self.restart(0)
+        if len(self.bad) == len(behaviour.seeds):
+            raise LowgearError(self.bad[0])
 
     def restart(self, number: int) -> None:
         """Open new episodes everywhere, from seeds that depend on the agents' seeds and `number` alone."""
@@ -146,8 +151,17 @@ class Collector:
         self._turn_dials(self.ended, self._random.dial[:, k])
         return finished
 
+    def retire(self, agents: Iterable[int]) -> None:
+        """Step their environments no more: nobody learns from them."""
+        for agent in agents:
+            self.retired.add(agent)
+            first = agent * self.behaviour.environments
+            self.env.retired |= set(range(first, first + self.behaviour.environments))
+
     def _note_bad(self, number: int, why: str) -> None:
-        self.bad.setdefault(number // self.behaviour.environments, why)
+        agent = number // self.behaviour.environments
+        self.bad.setdefault(agent, why)
+        self.retire([agent])
 
     def _turn_dials(self, where: BoolArray, uniform: FloatArray) -> None:
         """Each new episode has a position of its own."""

@@ -1,34 +1,25 @@
 """A group's collector, in this process or in one of its own, whose Python waits for no other's.
 
-Parent and child share memory for weights and rows, and speak over a socket twice in a chunk. The child ends when its
-parent does: nobody holds the other end of the socket any more.
+Parent and child share memory for weights and rows, and speak over a socket twice in a chunk.
 """
 
 import contextlib
 import math
 import mmap
 import os
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
-import traceback
 from collections.abc import Sequence
-from multiprocessing.connection import Connection
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from lowgear import LowgearError
+from lowgear.envs import process
 from lowgear.envs.protocol import BatchEnv
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import Weights, leaves_of, with_leaves
 from lowgear.training import algorithm
 from lowgear.training.collect import Behaviour, Collector, FinishedEpisode
-
-CHILD = f"from {__name__} import main; main()"
-CLOSE_S = 10.0  # that a child is given to end
 
 
 class Collected(NamedTuple):
@@ -76,20 +67,11 @@ class CollectorProcess:
     """A group's collector in a process of its own: `begin` what is to be done, then ask for the `result`."""
 
     def __init__(self, env: BatchEnv, behaviour: Behaviour, weights: Weights, rows_shape: tuple[int, ...]) -> None:
-        ours, theirs = socket.socketpair()
-        file = _shared_file(weights, rows_shape)
-        self.weights, self.rows = _shared(file, weights, rows_shape)
-        with theirs, file:
-            handles = theirs.fileno(), file.fileno()
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", CHILD, *map(str, handles)],
-                pass_fds=handles,
-                stdin=subprocess.DEVNULL,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "JAX_PLATFORMS": "cpu"},
-            )
+        with _shared_file(weights, rows_shape) as file:
+            self.weights, self.rows = _shared(file, weights, rows_shape)
+            self._process = process.Process(__name__, file.fileno())
         self.use(weights)
-        self._connection = Connection(ours.detach())
-        self._send(_Setup(env, behaviour, weights, rows_shape))
+        self._process.tell(_Setup(env, behaviour, weights, rows_shape))
 
     def use(self, weights: Weights) -> None:
         """Act with these from the next chunk on; not while it collects."""
@@ -100,36 +82,23 @@ class CollectorProcess:
         """What every group can do.
 
         `collect` a chunk into `rows`, the last or not; `collect_again` what is in `rows`; `restart` with a number,
-        after so many steps.
+        after so many steps; `retire` some of its agents.
         """
-        self._send((what, arguments))
+        self._process.tell((what, arguments))
 
     def result(self) -> Collected:
         """What was begun has come to; raises what went wrong there."""
         try:
-            found: Collected | Exception = self._connection.recv()
-        except (EOFError, OSError):
-            code = self._process.wait()
+            found: Collected = self._process.answer()
+        except process.EndedError as error:
             raise LowgearError(
-                f"a process that collects ended with exit code {code}: too little memory is the likeliest cause; "
-                "train fewer agents at once"
+                f"a process that collects {error}: too little memory is the likeliest cause; train fewer agents at once"
             ) from None
-        if isinstance(found, Exception):
-            raise found
         return found
 
     def close(self) -> None:
         """End the process."""
-        self._connection.close()
-        try:
-            self._process.wait(CLOSE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def _send(self, message: Any) -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # `result` tells why
-            self._connection.send(message)
+        self._process.close()
 
 
 def _shared_file(weights: Weights, rows_shape: Sequence[int]) -> IO[bytes]:
@@ -158,35 +127,27 @@ def _do(collector: Collector, rows: FloatArray, what: str, arguments: tuple[Any,
         episodes = algorithm.collect(collector, rows, last)
     elif what == "collect_again":
         episodes = algorithm.collect_again(collector, rows)
+    elif what == "retire":
+        collector.retire(*arguments)
     else:
         number, collector.steps = arguments
         collector.restart(number)
     return Collected(episodes, collector.bad, collector.env_seconds)
 
 
-def serve(connection: Connection, file: IO[bytes]) -> None:
-    """Do what the parent says until it is gone."""
-    setup: _Setup = connection.recv()
-    weights, rows = _shared(file, setup.weights, setup.rows_shape)
-    collector: Collector | None = None
-    while True:
-        what, arguments = connection.recv()
-        try:
+def main() -> None:
+    """The child."""
+    connection, (handle,) = process.parent()
+    with contextlib.suppress(EOFError), os.fdopen(handle, "r+b") as file:
+        setup: _Setup = connection.recv()
+        weights, rows = _shared(file, setup.weights, setup.rows_shape)
+        collector: Collector | None = None
+
+        def do(message: tuple[str, tuple[Any, ...]]) -> Collected:
+            nonlocal collector
             if collector is None:
                 collector = Collector(setup.env, setup.behaviour, setup.weights)
             collector.weights = weights
-            found = _do(collector, rows, what, arguments)
-        except (LowgearError, algorithm.Unrepeatable) as error:
-            connection.send(error)
-        except Exception:
-            connection.send(RuntimeError(f"in a process that collects:\n{traceback.format_exc()}"))
-        else:
-            connection.send(found)
+            return _do(collector, rows, *message)
 
-
-def main() -> None:
-    """The child: Ctrl-C is its parent's to hear."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    handle, memory = map(int, sys.argv[1:])
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), os.fdopen(memory, "r+b") as file:
-        serve(Connection(handle), file)
+        process.serve(connection, do, LowgearError, own=(LowgearError, algorithm.Unrepeatable))

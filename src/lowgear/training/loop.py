@@ -5,18 +5,19 @@ exactly one chunk behind, so a run is reproducible however fast either side is. 
 weights as they stood when it was due; what is written after it waits for it, so files have one order too.
 """
 
-import json
+import contextlib
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
+from lowgear.envs import watchdog
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
 from lowgear.evaluation.beside import Beside
@@ -29,7 +30,7 @@ from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.collect import FinishedEpisode
 from lowgear.training.metrics_file import Interval, MetricsFile
-from lowgear.training.parallel import Learned, LearnerStates, ParallelLearner, Published
+from lowgear.training.parallel import LearnerStates, ParallelLearner, Published
 from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.progress import Listener as Listener
 from lowgear.training.progress import LogLine as LogLine
@@ -46,16 +47,10 @@ from lowgear.training.setup import (
     tariff_of,
     weights_of,
 )
+from lowgear.training.stopped import Stopped, kept_of, not_finite, stopped_file
 
 EVALUATION_SEED = 20_000
 MakeEnv = Callable[[int], BatchEnv]
-
-
-class Stopped(NamedTuple):
-    """An agent that goes no further, while the others do."""
-
-    steps: int  # that it has taken
-    why: str
 
 
 @dataclass(frozen=True)
@@ -90,9 +85,10 @@ class Training:
         self._directory = directory
         self.best = [-np.inf] * len(config.agents)
         self.last_evaluation: list[LogLine] = []
-        self.stopped: dict[int, Stopped] = {}  # agents that diverged, or whose environments did
+        self.stopped: dict[int, Stopped] = {}  # agents that diverged, or whose environments failed
         self.begins_anew = False  # where environments did not repeat themselves: episodes that were open are cut short
         self._checkpoints: Checkpoints | None = None
+        self._evaluations: Beside | None = None
         self._pending: FloatArray | None = None
         self._intervals = [Interval([]) for _ in config.agents]
         self._listeners: list[Listener] = []
@@ -120,9 +116,9 @@ class Training:
             self.collector = held.enter_context(
                 closing(ParallelCollector(env, behaviour, weights, config.recipe.chunk, groups))
             )
-            self._evaluations = None if make_env is None else Beside(make_env, self._evaluated)
-            if self._evaluations is not None:
-                held.enter_context(closing(self._evaluations))
+            if make_env is not None:
+                beside = Beside(make_env, self._evaluated, self._evaluation_lost, apart=self.learner.queues)
+                self._evaluations = held.enter_context(closing(beside))
             if directory is not None:
                 self._checkpoints = self._open(directory)
             self._held = held.pop_all()
@@ -135,6 +131,10 @@ class Training:
         """Train to the end; False if it was stopped before, at a checkpoint that it can go on from."""
         self._listeners = listeners or []
         self._clock = (time.perf_counter(), self.collector.steps)
+        with watchdog.stuck(partial(self._stuck, watchdog.on_stuck())):
+            return self._run()
+
+    def _run(self) -> bool:
         try:
             while self.collector.steps < self.config.steps and not self._stopping:
                 self._chunk()
@@ -159,6 +159,9 @@ class Training:
                 self._checkpoints.note_end(self._file.size, self._best())
             self.save_policies()  # last: policies that have seen every step mark a run as finished
             return True
+        except LowgearError:
+            self._save_held()
+            raise
         finally:
             if self._checkpoints is not None:
                 self._checkpoints.close()
@@ -190,6 +193,19 @@ class Training:
             for agent in range(len(self.config.agents)):
                 if agent not in self.stopped:  # whose last one was written then
                     self._refusals.save(self._directory.policy(agent), self.policy(agent).save)
+
+    def _save_held(self) -> None:
+        """Where a run breaks off: policies as they stand, as far as they can be written."""
+        if self.collector.steps < self.config.steps:
+            with contextlib.suppress(LowgearError):
+                self.save_policies()
+
+    def _stuck(self, tell: watchdog.OnStuck, why: str) -> None:
+        """An environment will never return, from another thread."""
+        try:
+            self._save_held()
+        finally:
+            tell(why)
 
     def close(self) -> None:
         """End the threads and the environments; an evaluation that is under way is given up."""
@@ -256,7 +272,7 @@ class Training:
             if self._first_round_at is None:
                 self._first_round_at = now
             self._metrics = learned.metrics
-            for agent, what in _not_finite(learned).items():
+            for agent, what in not_finite(learned).items():
                 self._stop(agent, f"it diverged ({what}): lower its learning rate")
             self.act_with(learned.published)
 
@@ -277,12 +293,12 @@ class Training:
         if self._directory is not None:
             self._refusals.save(self._directory.policy(agent), self.policy(agent).save)
         self.stopped[agent] = Stopped(self.collector.steps, why)
-        if self._directory is not None:
-            kept = {str(number): stopped._asdict() for number, stopped in self.stopped.items()}
-            data = json.dumps(kept, indent=2).encode()
-            self._refusals.save(self._directory.stopped, lambda path: write_whole(path, data))
+        self._write_stopped()
+        self.collector.retire([agent])
         if len(self.stopped) == len(self.config.agents):
-            raise LowgearError(f"agent {agent} stopped at {self.collector.steps} steps: {why}")
+            raise LowgearError(
+                f"agent {agent} stopped at {self.collector.steps} steps: {why}{kept_of(self._directory)}"
+            )
         text = (
             f"agent {agent} ({settings.variant}, seed {settings.seed}) stopped at {self.collector.steps} steps: {why}"
         )
@@ -291,6 +307,11 @@ class Training:
     def _tell(self, text: str) -> None:
         for listener in self._listeners:
             listener.on_notice(text)
+
+    def _write_stopped(self) -> None:
+        if self._directory is not None:
+            data = stopped_file(self.stopped)
+            self._refusals.save(self._directory.stopped, lambda path: write_whole(path, data))
 
     def _log(self) -> None:
         now, (then, steps_then) = time.perf_counter(), self._clock
@@ -334,17 +355,28 @@ class Training:
 
     def _evaluated(self, policies: list[Policy], played: evaluate.Played, lines: list[LogLine]) -> None:
         """Of controllers that were scored, the best by return minus cost paid, as the master is paid, is kept."""
-        for agent, (policy, line) in enumerate(zip(policies, lines, strict=True)):
+        for agent, why in played.missing.items():
+            self._tell(f"agent {agent} was not evaluated at {lines[agent]['steps']} steps: {why}")
+        scored = [agent for agent in range(len(policies)) if agent not in played.missing]
+        for agent in scored:
+            policy, line = policies[agent], lines[agent]
             line |= evaluate.summarise(played, agent, self.cost)
             score = self._score(played, agent, policy.header.cost_coefficient)
             if self._directory is not None and score > self.best[agent]:
                 self._refusals.save(self._directory.policy(agent, best=True), policy.save)
             self.best[agent] = max(score, self.best[agent])
+        lines = [lines[agent] for agent in scored]
         with self._refusals.met():
             self._file.add_awaited(lines)
-        self.last_evaluation = lines
-        for listener in self._listeners:
-            listener.on_evaluation(lines)
+        if lines:
+            self.last_evaluation = lines
+            for listener in self._listeners:
+                listener.on_evaluation(lines)
+
+    def _evaluation_lost(self, lines: list[LogLine], why: str) -> None:
+        with self._refusals.met():
+            self._file.add_awaited([])
+        self._tell(f"the evaluation at {lines[0]['steps']} steps is lost, and there is none from now on: {why}")
 
     def _finish_evaluation(self) -> None:
         if self._evaluations is not None:
@@ -419,9 +451,14 @@ class Training:
                     kept = leaves_of(load(directory.policy(agent)).weights)
                     for mine, last in zip(leaves_of(self.collector.weights), kept, strict=True):
                         mine[agent] = last[0]
+            if len(self.stopped) == len(self.config.agents):
+                raise LowgearError(f"{directory.path} has no agent left: {self.stopped[0].why}; start a new run")
+            self.collector.retire(self.stopped)
             self._resume(directory, latest)
         else:
             self._file.cut(None)  # a run killed before its first checkpoint starts over
+        if directory.stopped.exists():
+            self._write_stopped()  # what stopped after the checkpoint is tried again
         return Checkpoints(directory, self.config, latest, keeps=self._refusals.go_on)
 
     def _resume(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
@@ -458,15 +495,3 @@ class Training:
             checkpoint.rewrite_last(directory, latest, self._pending)
             self.collector.steps, self.begins_anew = latest.steps, True
             self._restart(latest.number)
-
-
-def _not_finite(learned: Learned) -> dict[int, str]:
-    """Agents with numbers that are not finite, and the first of those."""
-    found: dict[int, str] = {}
-    for name, value in learned.metrics.items():
-        for agent in np.flatnonzero(~np.isfinite(value)).tolist():
-            found.setdefault(agent, f"{name} is {value[agent]}")
-    for leaf in (array for layers in learned.published.networks for layer in layers for array in layer):
-        for agent in np.flatnonzero(~np.isfinite(leaf).reshape(len(leaf), -1).all(axis=1)).tolist():
-            found.setdefault(agent, "a weight is not finite")
-    return found

@@ -3,7 +3,7 @@
 On a CPU with several cores every agent is a job of its own, or several, one for each part of its learners, where there
 are fewer agents than cores: a core then works on one agent's networks, which its cache holds. Agents and learners never
 read each other, so the cut changes nothing but the time. On a GPU it is one job, and the next one is queued there
-before the last is done: it never waits for this machine.
+before the last is done, by a thread of its own: neither the GPU nor the caller waits for the other.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -72,12 +72,19 @@ class Learned(NamedTuple):
     published: Published
 
 
+class _Dispatched(NamedTuple):
+    """What a round will have come to, on its way from the device."""
+
+    metrics: list[Any]  # of each job
+    published: list[Any]  # of each shard
+
+
 class _Round(NamedTuple):
     """A round of updates that was started."""
 
     began: float  # by `time.perf_counter`
     running: "list[Future[tuple[Metrics, float]]]"  # its jobs: their metrics, and when they were done
-    published: Any  # what it will have come to, on the device; None: to be asked for when it is done
+    publishing: "Future[Published] | None"  # what it will have come to; None: to be asked for when it is done
 
 
 class ParallelLearner:
@@ -98,7 +105,7 @@ class ParallelLearner:
         shards = population if cores > 1 else 1  # equal ones, so that one compiled program serves them all
         bounds = [population * s // shards for s in range(shards + 1)]
         self.method = method
-        self.queues = jax.default_backend() != "cpu"  # a round may be started before the last is done
+        self.queues = has_accelerator()  # a round may be started before the last is done
         self.time = 0  # updates so far
         self.rounds, self.busy_seconds = 0, 0.0  # of updates, and what they took from start to the last job's end
         self._slices = [slice(a, b) for a, b in itertools.pairwise(bounds)]
@@ -114,6 +121,8 @@ class ParallelLearner:
         groups = balanced(range(method.learners) if which is None else which, -(-cores // shards), method)
         self.jobs = [Job(s, group) for s in range(shards) for group in groups]
         self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
+        self._device = ThreadPoolExecutor(1, thread_name_prefix="device")
+        self._told: Future[Any] | None = None  # what that thread was told last
         self._under_way: deque[_Round] = deque()
         self._ended = 0.0  # when the last round was done, by `time.perf_counter`
         self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
@@ -126,40 +135,41 @@ class ParallelLearner:
     def insert(self, chunk: FloatArray, known: bool = False) -> None:
         """Store the steps (P, K, width) that were just collected, one environment's after another's.
 
-        Steps that are `known` are in the statistics already: a run that goes on restores both.
+        Steps that are `known` are in the statistics already: a run that goes on restores both. The chunk stays as it is
+        from then on.
         """
-        for s, (agents, shared) in enumerate(zip(self._slices, self._shared, strict=True)):
-            rows = chunk[agents].reshape(len(shared), -1, chunk.shape[2])
-            self._buffers[s] = self._insert(self._buffers[s], rows, shared)
-            if self._statistics[s] is not None and not known:
-                self._statistics[s] = self._observe(self._statistics[s], chunk[agents], self._agents[s])
+        if self.queues:
+            self._tell_device(self._insert_chunk, chunk, known)
+        else:
+            self._insert_chunk(chunk, known)
 
     def start(self, updates: int) -> None:
         """Begin to update every learner as many times as told.
 
         Before anything else is done, `wait` for it; a learner that `queues` takes the next round at any time.
         """
-        began, published = time.perf_counter(), None
+        began, publishing = time.perf_counter(), None
         if self.queues:
-            running = [self._workers.submit(_fetch, self._dispatch(job, updates, self.time)) for job in self.jobs]
-            published = self._publish_shards()
+            told = self._tell_device(self._dispatch_round, updates, self.time)
+            running = [self._workers.submit(_fetch, told, number) for number in range(len(self.jobs))]
+            publishing = self._workers.submit(_fold, told)
         else:
             running = [self._workers.submit(self._run, job, updates, self.time) for job in self.jobs]
-        self._under_way.append(_Round(began, running, published))
+        self._under_way.append(_Round(began, running, publishing))
         self.time += updates
 
     def wait(self) -> Learned | None:
         """What the first round under way has come to, once it is done; None where there is none."""
         if not self._under_way:
             return None
-        began, running, published = self._under_way.popleft()
+        began, running, publishing = self._under_way.popleft()
         found, ended = zip(*(future.result() for future in running), strict=True)
         self.rounds += 1
         self.busy_seconds += max(ended) - max(began, self._ended)
         self._ended = max(ended)
         names = sorted({name for metrics in found for name in metrics})
         metrics = {name: np.concatenate([each[name] for each in found if name in each]) for name in names}
-        return Learned(metrics, self.published() if published is None else _folded(published))
+        return Learned(metrics, self.published() if publishing is None else publishing.result())
 
     @property
     def under_way(self) -> int:
@@ -168,6 +178,7 @@ class ParallelLearner:
 
     def states(self) -> LearnerStates:
         """Every learner of the whole population, and what they see observations through."""
+        self._settle()
         shards = [
             LearnerStates(tuple(learners), statistics)
             for learners, statistics in zip(self._learners, self._statistics, strict=True)
@@ -177,10 +188,12 @@ class ParallelLearner:
 
     def published(self) -> Published:
         """What acts and pays, in NumPy, P on every leading axis."""
+        self._settle()
         return _folded(self._publish_shards())
 
     def restore(self, states: LearnerStates, time: int) -> None:
         """Take over what `states` gave."""
+        self._settle()
         for s, agents in enumerate(self._slices):
             part = jax.tree.map(lambda x, a=agents: jnp.array(x[a]), states)
             self._learners[s], self._statistics[s] = list(part.learners), part.statistics
@@ -193,11 +206,41 @@ class ParallelLearner:
 
     def close(self) -> None:
         """End the threads."""
+        self._device.shutdown(wait=True, cancel_futures=True)
         self._workers.shutdown(wait=True, cancel_futures=True)
+
+    def _insert_chunk(self, chunk: FloatArray, known: bool) -> None:
+        for s, (agents, shared) in enumerate(zip(self._slices, self._shared, strict=True)):
+            rows = chunk[agents].reshape(len(shared), -1, chunk.shape[2])
+            self._buffers[s] = self._insert(self._buffers[s], rows, shared)
+            if self._statistics[s] is not None and not known:
+                self._statistics[s] = self._observe(self._statistics[s], chunk[agents], self._agents[s])
 
     def _run(self, job: Job, updates: int, clock: int) -> tuple[Metrics, float]:
         """One job's updates; their metrics, and when they were done."""
-        return _fetch(self._dispatch(job, updates, clock))
+        return _arrived(self._dispatch(job, updates, clock))
+
+    def _tell_device(self, call: Callable[..., Any], *arguments: Any) -> "Future[Any]":
+        """Let the device's thread do something after what it was told before; once a thing fails, all after it do."""
+        before = self._told
+
+        def do() -> Any:
+            if before is not None:
+                before.result()
+            return call(*arguments)
+
+        self._told = self._device.submit(do)
+        return self._told
+
+    def _settle(self) -> None:
+        """Wait until the device's thread has done what it was told."""
+        if self._told is not None:
+            self._told.result()
+
+    def _dispatch_round(self, updates: int, clock: int) -> "_Dispatched":
+        """A round's updates, and what is published after them, on their way."""
+        metrics = [self._dispatch(job, updates, clock) for job in self.jobs]
+        return _Dispatched(metrics, self._publish_shards())
 
     def _dispatch(self, job: Job, updates: int, clock: int) -> Any:
         """Hand one job's updates to its device; their metrics, which may still be on their way."""
@@ -243,6 +286,11 @@ class ParallelLearner:
         return found
 
 
+def has_accelerator() -> bool:
+    """Whether learners run on a device of their own, and the cores are free for the environments."""
+    return jax.default_backend() != "cpu"
+
+
 def keep_compiled_programs() -> None:
     """Let JAX keep what it compiles on disk, so that the next run of the same shapes starts at once."""
     if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
@@ -259,10 +307,19 @@ def balanced(which: Sequence[int], groups: int, method: Method) -> list[tuple[in
     return [tuple(sorted(group)) for group in found]
 
 
-def _fetch(metrics: Any) -> tuple[Metrics, float]:
+def _arrived(metrics: Any) -> tuple[Metrics, float]:
     """A job's metrics once they are there, and when that was."""
     with _own_errors():
         return dict(jax.device_get(metrics)), time.perf_counter()
+
+
+def _fetch(told: "Future[_Dispatched]", job: int) -> tuple[Metrics, float]:
+    """As `_arrived`, of what the device's thread was told to do."""
+    return _arrived(told.result().metrics[job])
+
+
+def _fold(told: "Future[_Dispatched]") -> Published:
+    return _folded(told.result().published)
 
 
 def _folded(shards: Sequence[Any]) -> Published:

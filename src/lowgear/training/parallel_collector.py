@@ -5,6 +5,7 @@ but the time: whichever group is faster, the rows are the same.
 """
 
 import itertools
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class ParallelCollector:
         self.columns = Columns(env.spec.obs_dim, env.spec.act_dim)
         self.steps = 0  # taken by each agent
         self.env_seconds = 0.0  # spent inside the environments, by the groups on average
-        self.bad: dict[int, str] = {}  # agents whose environments gave numbers that are not finite, and what came first
+        self.bad: dict[int, str] = {}  # agents whose environments failed, and what came first
         self._chunk, self._weights = chunk, weights
         make = CollectorProcess if len(envs) > 1 else CollectorHere
         shape = environments, chunk // environments, self.columns.width
@@ -57,6 +58,12 @@ class ParallelCollector:
     def restart(self, number: int) -> None:
         """Open new episodes everywhere, from seeds that depend on the agents' seeds and `number` alone."""
         self._all("restart", number, self.steps)
+
+    def retire(self, agents: Iterable[int]) -> None:
+        """Step the environments of these no more, where that can be had; what they give is not looked at."""
+        for group, own in zip(self._groups, self._slices, strict=True):
+            group.begin("retire", [agent - own.start for agent in agents if own.start <= agent < own.stop])
+            group.result()
 
     def collect(self, last: bool = False) -> tuple[FloatArray, list[FinishedEpisode]]:
         """A chunk: rows (P, E, steps, width), and the episodes that ended; with `last`, all end after it."""

@@ -73,8 +73,8 @@ class Display(Listener):
         )
 
     def on_notice(self, text: str) -> None:
-        """Say it."""
-        self.console.print(text, highlight=False)
+        """Say it, on one line."""
+        self.console.print(text, highlight=False, soft_wrap=True)
 
     def on_steps(self, steps: int) -> None:
         """Move the bar."""

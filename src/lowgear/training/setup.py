@@ -25,7 +25,6 @@ from lowgear.training.collect import Behaviour
 from lowgear.training.parallel import Published
 
 LARGEST_VALUE = 2 * LARGEST_RETURN  # of a target, on the scale of rewards: twice the largest return that was met
-AGENTS_OF_GROUP = 4  # at the least: a group's own work is worth sharing
 MakeLearners = Callable[[RunConfig, EnvSpec, Goals | None], tuple[GearLearner, ...]]
 
 
@@ -200,7 +199,7 @@ def behaviour_of(config: RunConfig, has_goals: bool = False) -> Behaviour:
 
 def groups_of(config: RunConfig, beside_device: bool) -> int:
     """Groups that collect at once: where learners have a device of their own, enough to keep the cores busy."""
-    return max(1, min((os.cpu_count() or 1) // 2, config.environments // AGENTS_OF_GROUP)) if beside_device else 1
+    return max(1, min((os.cpu_count() or 1) // 2, len(config.agents))) if beside_device else 1
 
 
 def header_of(

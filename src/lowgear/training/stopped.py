@@ -1,0 +1,43 @@
+"""Agents that go no further, while the others do: how they are found and what is kept of them."""
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from lowgear.config.run_directory import RunDirectory
+from lowgear.training.parallel import Learned
+
+
+class Stopped(NamedTuple):
+    """An agent that goes no further, while the others do."""
+
+    steps: int  # that it has taken
+    why: str
+
+
+def stopped_file(stopped: Mapping[int, Stopped]) -> bytes:
+    """stopped.json, which `RunDirectory.read_stopped` reads."""
+    kept = {str(number): stopped._asdict() for number, stopped in stopped.items()}
+    return json.dumps(kept, indent=2).encode()
+
+
+def kept_of(directory: RunDirectory | None) -> str:
+    """What is left of a run that has no agent left, for its error."""
+    if directory is None:
+        return ""
+    path, since = directory.path, "the last checkpoint" if directory.latest.is_file() else "the start"
+    return f"; its policy is kept, and `lowgear train --resume {path}` tries again from {since}"
+
+
+def not_finite(learned: Learned) -> dict[int, str]:
+    """Agents with numbers that are not finite, and the first of those."""
+    found: dict[int, str] = {}
+    for name, value in learned.metrics.items():
+        for agent in np.flatnonzero(~np.isfinite(value)).tolist():
+            found.setdefault(agent, f"{name} is {value[agent]}")
+    for leaf in (array for layers in learned.published.networks for layer in layers for array in layer):
+        for agent in np.flatnonzero(~np.isfinite(leaf).reshape(len(leaf), -1).all(axis=1)).tolist():
+            found.setdefault(agent, "a weight is not finite")
+    return found
