@@ -22,6 +22,14 @@ raise ImportError("initialization failed")
 """
 
 
+@pytest.fixture(autouse=True)
+def heard_as_usual():
+    """Also where the suite runs in the background, and Ctrl-C is not for it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(("name", "raised"), [("SIGINT", KeyboardInterrupt), ("SIGCONT", LowgearError)])
 def test_while_dm_control_is_imported(tmp_path, monkeypatch, name, raised):
     (tmp_path / "dm_control").mkdir()

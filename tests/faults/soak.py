@@ -35,6 +35,7 @@ LONG = [*SETTINGS, "--set=random_steps=64", "--steps", "100000000", "--evaluate-
 SHORT = [*SETTINGS, "--set=random_steps=64", "--steps", "384", "--evaluate-every", "128", "--checkpoint-every", "128"]
 EACH = 1280  # steps of a round: more than the buffer holds
 WARM = 3  # rounds until buffers and allocators are full
+LEAST = 9  # rounds after those: thirds of three, since one process differs from the next
 MAY_GROW = 1.1  # by which memory differs from one process to the next anyway
 
 
@@ -65,7 +66,7 @@ def soak(folder, seconds, draw):
     )
     rounds, began = [], time.monotonic()
     try:
-        while time.monotonic() - began < seconds or len(rounds) < WARM + 3:
+        while time.monotonic() - began < seconds or len(rounds) < WARM + LEAST:
             found = one_round(run, draw, environment)
             resident.stdin.write("go\n")
             resident.stdin.flush()
