@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow test-peers test-page test-wheel fuzz check format bench bench-peers peer-faults lock clean
+.PHONY: install demo test test-slow test-peers test-page test-wheel test-faults soak fuzz check format bench bench-peers \
+	peer-faults lock clean
 
 install: .venv/installed
 
@@ -72,9 +73,14 @@ test-wheel: install  ## builds the wheel, and follows the README with it in a ba
 	.venv-fuzz/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
 	@touch $@
 
-SECONDS ?= 300
 fuzz: .venv-fuzz/installed  ## coverage-guided fuzzing of every loader, for SECONDS
-	.venv-fuzz/bin/python -m tests.fuzz.guided -max_total_time=$(SECONDS)
+	.venv-fuzz/bin/python -m tests.fuzz.guided -max_total_time=$(or $(SECONDS),300)
+
+test-faults: install  ## kills at every kind of moment, full disks, lost permissions, jumping clocks, two writers
+	$(BIN)/python -m pytest -m faults
+
+soak: install  ## save, kill, resume, evaluate for SECONDS; ends with an error where anything grows
+	$(BIN)/python -m tests.faults.soak --seconds $(or $(SECONDS),3600)
 
 check: install  ## format, lint, imports, types, tests
 	$(BIN)/ruff format --check .

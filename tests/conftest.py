@@ -32,7 +32,8 @@ gc.set_threshold(50_000, 20, 50)  # programs are traced in millions of objects, 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if "not slow" in config.getoption("markexpr") and "XLA_FLAGS" not in os.environ:
+    chosen = config.getoption("markexpr")
+    if ("not slow" in chosen or chosen == "faults") and "XLA_FLAGS" not in os.environ:
         os.environ["XLA_FLAGS"] = COMPILE_QUICKLY
         os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"
 

@@ -15,7 +15,8 @@ from lowgear import LowgearError
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
-from lowgear.training.checkpoint import Checkpoint, Checkpoints, read_latest, read_rows, read_state
+from lowgear.training.checkpoint import Checkpoint, read_latest, read_rows, read_state
+from lowgear.training.checkpoint_writer import Checkpoints
 
 STATE = {"a": np.zeros((2, 3), np.float32), "b": np.zeros(4, np.bool_)}
 LATEST = Checkpoint(2, 128, 64, 10, [1.5, -math.inf], [[0, 64], [1, 64]])

@@ -119,6 +119,7 @@ def test_resume_with_a_ring_that_has_wrapped(tmp_path):
     assert policy_bytes(run(tmp_path / "broken", config), 1) == policy_bytes(whole, 1)
 
 
+@pytest.mark.faults
 def test_killed_at_any_moment_and_resumed(tmp_path):
     """The real thing: kill -9 on the command, twice, then let it finish."""
     options = ["--recipe", "paper", "--steps", "1280", "--gears", "2,4", "--evaluate-every", "640"]

@@ -95,11 +95,19 @@ if TYPE_CHECKING:
 @click.option("--evaluate-every", type=int, help="Steps between evaluations, 0 for none.  [default: a tenth]")
 @click.option("--evaluate-episodes", default=5, show_default=True, help="Episodes of each agent then.")
 @click.option("--checkpoint-every", default=40_000, show_default=True, help="Steps between checkpoints.")
+@click.option(
+    "--on-write-error",
+    type=click.Choice(["stop", "go-on"]),
+    default="stop",
+    show_default=True,
+    help="Where the disk is full or may not be written to: stop, or train on, keep in memory what is to be written "
+    "(at most as much as the replay buffers), and write it with the next checkpoint that succeeds.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="The run's directory.  [default: runs/TASK-RECIPE-TIME]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with this run instead.")
 @env_timeout_option
 @trust_option
-def train(task: str | None, resume: Path | None, trust: bool, **options: Any) -> None:
+def train(task: str | None, resume: Path | None, trust: bool, on_write_error: str, **options: Any) -> None:
     """Train a population of agents on TASK.
 
     Every combination of seeds, variants and coefficients is one agent, and all of them learn in one program: five
@@ -130,7 +138,7 @@ def train(task: str | None, resume: Path | None, trust: bool, **options: Any) ->
         assert task is not None
         directory, config = _new_run(task, options)
     try:
-        _run(directory, config)
+        _run(directory, config, go_on=on_write_error == "go-on")
     except LowgearError:
         if resume is None and directory.untouched:
             shutil.rmtree(directory.path, ignore_errors=True)  # it would only stand in the way of another try
@@ -142,7 +150,7 @@ def _reject_options_beside_resume() -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if given and name not in ("task", "resume", "steps", "trust", "env_timeout"):
+        if given and name not in ("task", "resume", "steps", "trust", "on_write_error", "env_timeout"):
             raise LowgearError(
                 f"{parameter.opts[0]} cannot change a run that goes on: leave it out, or start a new run"
             )
@@ -194,7 +202,7 @@ def _resolved(task: "Task", options: dict[str, Any], overrides: dict[str, Any]) 
         raise
 
 
-def _run(directory: "RunDirectory", config: "RunConfig") -> None:
+def _run(directory: "RunDirectory", config: "RunConfig", go_on: bool) -> None:
     from lowgear.commands import tables
     from lowgear.config.tasks import trust_flag
     from lowgear.envs import make_env
@@ -210,7 +218,7 @@ def _run(directory: "RunDirectory", config: "RunConfig") -> None:
         display = Display(config.steps)
         opened.callback(display.close)
         display.on_phase(STARTING)
-        training = Training(config, make(config.environments), make, directory)
+        training = Training(config, make(config.environments), make, directory, go_on=go_on)
         opened.callback(_close, training)
         _go(training, display, directory)
     if training.last_evaluation:

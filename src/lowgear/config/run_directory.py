@@ -9,8 +9,10 @@ evaluation.json  what `lowgear evaluate` found
 lock             held by the process that trains
 """
 
+import errno
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,16 +52,23 @@ class RunDirectory:
             ) from None
 
     def make(self, config: RunConfig, provenance: dict[str, Any]) -> None:
-        """Make a new run's directory; FileExistsError if there is one."""
+        """Make a new run's directory in one move; FileExistsError if there is one."""
+        if self.path.exists():
+            raise FileExistsError
+        partial = self.path.with_name(f".lowgear-{os.getpid()}.partial")
         try:
-            self.path.mkdir(parents=True)
-            self.policies.mkdir()
-            self.checkpoint.mkdir()
-        except FileExistsError:
-            raise
+            for folder in (partial, partial / self.policies.name, partial / self.checkpoint.name):
+                folder.mkdir(parents=True)
+            with (partial / self.config.name).open("wb") as file:
+                file.write(_config_bytes(config, provenance))
+                file.flush()
+                os.fsync(file.fileno())
+            partial.rename(self.path)
         except OSError as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+                raise FileExistsError from None
             raise LowgearError(f"could not make {self.path}: {error.strerror}") from None
-        self._write_config(config, provenance)
 
     def extend(self, config: RunConfig, steps: int) -> RunConfig:
         """The same run with more steps; fewer are an error."""
@@ -68,11 +77,8 @@ class RunDirectory:
             raise LowgearError(f"--steps {steps}: {self.path} is a run of {config.steps}; write that many or more")
         if longer.steps > config.steps:
             raw = json.loads(self.config.read_text(encoding="utf-8"))
-            self._write_config(longer, raw.get("provenance", {}))
+            write_whole(self.config, _config_bytes(longer, raw.get("provenance", {})))
         return longer
-
-    def _write_config(self, config: RunConfig, provenance: dict[str, Any]) -> None:
-        write_whole(self.config, json.dumps(config.to_json() | {"provenance": provenance}, indent=2).encode())
 
     def read_config(self, environment: bool = True) -> RunConfig:
         """The run's definition; anything else is an error.
@@ -196,6 +202,10 @@ class RunDirectory:
     def lock(self) -> Path:
         """Held by the process that trains into the directory."""
         return self.path / "lock"
+
+
+def _config_bytes(config: RunConfig, provenance: dict[str, Any]) -> bytes:
+    return json.dumps(config.to_json() | {"provenance": provenance}, indent=2).encode()
 
 
 def _is_damaged(path: Path) -> bool:

@@ -10,6 +10,7 @@ from lowgear import LowgearError
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import Task, find
 from lowgear.envs import watchdog
+from lowgear.envs.interrupts import interrupts_wait
 from lowgear.envs.protocol import BatchEnv, EnvSpec, Step
 
 __all__ = ["BatchEnv", "EnvSpec", "Step", "make", "make_env", "wrap"]
@@ -30,11 +31,13 @@ def make(
     """
     env: BatchEnv
     if task.source == "envpool":
-        from lowgear.envs.pool import PoolEnv
+        with interrupts_wait():
+            from lowgear.envs.pool import PoolEnv
 
         env = PoolEnv(task.name, task.env_id, num_envs, threads, end_on_success, max_episode_steps)
     elif task.source == "gym":
-        from lowgear.envs.gym import registered
+        with interrupts_wait():
+            from lowgear.envs.gym import registered
 
         env = registered(task.name, task.env_id, num_envs, end_on_success, max_episode_steps)
     elif task.source == "python":
@@ -42,7 +45,8 @@ def make(
 
         env = from_module(task.name, num_envs, end_on_success, max_episode_steps)
     else:
-        from lowgear.envs.dmc import DmcEnv
+        with interrupts_wait():
+            from lowgear.envs.dmc import DmcEnv
 
         env = DmcEnv(task.name, task.env_id, num_envs, max_episode_steps)
     _check_sizes(task, env.spec)

@@ -1,6 +1,7 @@
 """Files that are whole: written in one move, and refused in one line where they are damaged."""
 
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -16,6 +17,10 @@ try:
     import fcntl
 except ImportError:  # Windows has no such locks
     fcntl = None  # type: ignore[assignment]
+
+
+class WriteError(LowgearError):
+    """The disk is full, or may not be written to: what a run can wait for."""
 
 
 def read_json(path: Path, what: str, remedy: str, most_bytes: int = MOST_JSON) -> dict[str, Any]:
@@ -46,7 +51,7 @@ def hold(path: Path) -> IO[str]:
     One that another process holds is an error that names the process.
     """
     try:
-        file = path.open("a+", encoding="utf-8")
+        file = open_own(path, "a+", encoding="utf-8")
     except OSError as error:
         raise LowgearError(f"could not write {path}: {error.strerror}; choose another place") from None
     if fcntl is None:
@@ -67,6 +72,30 @@ def hold(path: Path) -> IO[str]:
     return file
 
 
+def open_own(path: Path, mode: str, encoding: str | None = None) -> IO[Any]:
+    """Open a file to write to it, not what a link of its name leads to."""
+    try:
+        return open(path, mode, encoding=encoding, opener=_no_link)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise LowgearError(f"{path} is a link: put a copy of what it leads to in its place") from None
+        raise
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def sync_folder(path: Path) -> None:
+    """Let the names in a directory outlive the machine, where its file system can do that."""
+    with contextlib.suppress(OSError):
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file's content in one move, so that a reader or a crash never sees half of it."""
     partial = path.with_name(path.name + ".partial")
@@ -80,6 +109,4 @@ def write_whole(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):  # a directory that may not be written to
             partial.unlink(missing_ok=True)
-        raise LowgearError(
-            f"could not write {path}: {error.strerror}; free some space or choose another place"
-        ) from None
+        raise WriteError(f"could not write {path}: {error.strerror}; free some space or choose another place") from None

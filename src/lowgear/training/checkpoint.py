@@ -1,37 +1,29 @@
-"""Checkpoints of a run: written atomically, read back exactly.
+"""Checkpoints of a run, as `checkpoint_writer` writes them, read back exactly; damaged ones are refused by name.
 
-Collected rows are appended to a file as they come, so a checkpoint costs what was collected since the one before, not
-the whole ring. The rings are rebuilt from these rows. A file counts only once latest.json names it: a run that is
-killed at any moment is found as its last checkpoint left it.
+The rings are rebuilt from the rows that were collected. latest.json names the files that count.
 """
 
-import contextlib
-import json
 import math
 import os
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import jax
 import numpy as np
 import numpy.typing as npt
-from safetensors.numpy import save as pack_tensors
 
 from lowgear import LowgearError
-from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.policy import fields
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.fields import MAX_COUNT, BadField, entry
-from lowgear.policy.files import read_json, write_whole
+from lowgear.policy.files import open_own, read_json
 from lowgear.policy.tensors import MOST_HEADER, open_tensors
 
 FORMAT = 1
 REMEDY = "start a new run"
-OURS = ("rows-*.bin", "state-*.safetensors", "*.partial")  # files of a checkpoint's directory that may be deleted
 MOST_SEGMENTS = 2**16
 LARGEST = 1e300  # of a score
 
@@ -47,106 +39,9 @@ class Checkpoint:
     best: list[float]  # each agent's best score while training
     segments: list[list[int]]  # (checkpoint number, steps) of each file of rows that is still needed
     open_steps: int = 0  # of the last of them, after which the run was stopped within its episodes
+    end_metrics_bytes: int = 0  # with the evaluation after the run's last step; 0 where there was none
+    end_best: list[float] = field(default_factory=list)
     format: int = FORMAT
-
-
-class Checkpoints:
-    """Writes a run's checkpoints: rows as they come, the rest in the background."""
-
-    def __init__(self, directory: RunDirectory, config: RunConfig, latest: Checkpoint | None = None) -> None:
-        self._directory, self._capacity = directory, config.capacity + config.recipe.chunk
-        self._number = latest.number if latest else 0
-        self._segments = [list(segment) for segment in latest.segments] if latest else []
-        self._steps = latest.open_steps if latest else 0
-        if self._steps:
-            self._segments.pop()  # it goes on
-        self._file: IO[bytes] | None = None
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._writing: Future[None] | None = None
-        self._remove_unnamed(latest)
-
-    @property
-    def number(self) -> int:
-        """Checkpoints so far."""
-        return self._number
-
-    @property
-    def appended(self) -> int:
-        """Steps since the last checkpoint."""
-        return self._steps
-
-    def append(self, chunk: FloatArray) -> None:
-        """Write down a chunk (P, K, width)."""
-        try:
-            if self._file is None:
-                path = self._directory.rows(self._number)
-                if not self._steps:
-                    path.unlink(missing_ok=True)
-                self._file = path.open("ab" if self._steps else "xb")
-            self._file.write(chunk.tobytes())
-        except OSError as error:
-            raise _full(self._directory, error) from None
-        self._steps += chunk.shape[1]
-
-    def commit(self, steps: int, updates: int, metrics_bytes: int, best: list[float], state: Any) -> None:
-        """Make what was appended since the last checkpoint, and the learners' `state`, the new checkpoint."""
-        self.wait()
-        self._segments.append([self._number, self._steps])
-        while sum(count for _, count in self._segments[1:]) >= self._capacity:
-            self._segments.pop(0)
-        self._number += 1
-        file, self._file, self._steps = self._file, None, 0
-        latest = Checkpoint(self._number, steps, updates, metrics_bytes, best, [list(s) for s in self._segments])
-        self._writing = self._pool.submit(self._write, latest, file, state)
-
-    def commit_open(self, steps: int, updates: int, metrics_bytes: int, best: list[float], state: Any) -> None:
-        """The same where a run is stopped: its episodes go on when it does. Nothing may be appended after it."""
-        self.wait()
-        if self._steps:
-            segments = [*self._segments, [self._number, self._steps]]
-            latest = Checkpoint(self._number, steps, updates, metrics_bytes, best, segments, self._steps)
-            file, self._file = self._file, None
-            self._write(latest, file, state)
-
-    def wait(self) -> None:
-        """Until the checkpoint under way is on disk; raises what went wrong with it."""
-        if self._writing is not None:
-            writing, self._writing = self._writing, None
-            writing.result()
-
-    def close(self) -> None:
-        """Finish what is under way."""
-        try:
-            self.wait()
-        finally:
-            self._pool.shutdown()
-            if self._file is not None:
-                with contextlib.suppress(OSError):  # no checkpoint names this file
-                    self._file.close()
-
-    def _write(self, latest: Checkpoint, file: IO[bytes] | None, state: Any) -> None:
-        try:
-            if file is not None:
-                with file:
-                    file.flush()
-                    os.fsync(file.fileno())
-        except OSError as error:
-            raise _full(self._directory, error) from None
-        write_whole(self._directory.state(latest.number, latest.open_steps), pack_tensors(_flatten(state)))
-        write_whole(self._directory.latest, json.dumps(asdict(latest)).encode())
-        self._remove_unnamed(latest)
-
-    def _remove_unnamed(self, latest: Checkpoint | None) -> None:
-        """Delete what latest.json does not name, except rows being collected right now."""
-        named = {self._directory.rows(self._number)} if self._file is not None else set()
-        if latest is not None:
-            named |= {self._directory.rows(number) for number, _ in latest.segments}
-            named |= {self._directory.state(latest.number, latest.open_steps), self._directory.latest}
-            named.add(self._directory.rows(latest.number))  # may be opened while this runs
-        for pattern in OURS:
-            for path in self._directory.checkpoint.glob(pattern):
-                if path not in named:
-                    path.unlink()
 
 
 def read_latest(directory: RunDirectory) -> Checkpoint | None:
@@ -166,6 +61,8 @@ def read_latest(directory: RunDirectory) -> Checkpoint | None:
             best=[_score(score) for score in fields.items("best", entry(raw, "best"))],
             segments=[_segment(pair) for pair in fields.items("segments", entry(raw, "segments"), 1, MOST_SEGMENTS)],
             open_steps=fields.whole("open_steps", raw.get("open_steps", 0), 0, MAX_COUNT),  # which earlier files lack
+            end_metrics_bytes=fields.whole("end_metrics_bytes", raw.get("end_metrics_bytes", 0), 0, MAX_COUNT),
+            end_best=[_score(score) for score in fields.items("end_best", raw.get("end_best", []), 0)],
         )
         numbers, last = [number for number, _ in latest.segments], latest.segments[-1]
         if numbers != sorted(set(numbers)):
@@ -174,6 +71,8 @@ def read_latest(directory: RunDirectory) -> Checkpoint | None:
             raise BadField("the last segment is not the one before the checkpoint")
         if sum(steps for _, steps in latest.segments) > latest.steps:
             raise BadField(f"segments hold more than the {latest.steps} steps that were taken")
+        if len(latest.end_best) not in (0, len(latest.best)):
+            raise BadField(f"end_best has {len(latest.end_best)} scores, best {len(latest.best)}")
         if latest.updates > latest.steps:
             raise BadField(f"updates are {latest.updates}, more than the {latest.steps} steps")
         return latest
@@ -183,7 +82,7 @@ def read_latest(directory: RunDirectory) -> Checkpoint | None:
 
 def read_state(directory: RunDirectory, latest: Checkpoint, like: Any) -> Any:
     """The learners of a checkpoint, in the shape of `like`; a mismatch is an error, before any number is read."""
-    path, expected = directory.state(latest.number, latest.open_steps), _flatten(like)
+    path, expected = directory.state(latest.number, latest.open_steps), flatten(like)
     most = MOST_HEADER + 8 + sum(value.nbytes for value in expected.values())
     with open_tensors(path, "state of a checkpoint", REMEDY, most) as file:
         for name in sorted(expected.keys() | file.declared.keys()):
@@ -208,7 +107,8 @@ def read_rows(
         path = directory.rows(number)
         size, wanted = _size(path), steps * population * width * 4
         if latest.open_steps and number == latest.number and size > wanted:  # a run that went on from here was killed
-            os.truncate(path, wanted)
+            with open_own(path, "r+b") as file:
+                file.truncate(wanted)
         elif size != wanted or steps % chunk:
             raise LowgearError(f"{path} has {size} bytes instead of {wanted}, in whole chunks: {REMEDY}")
         with path.open("rb") as file:
@@ -218,7 +118,7 @@ def read_rows(
 
 def rewrite_last(directory: RunDirectory, latest: Checkpoint, chunk: FloatArray) -> None:
     """Put a chunk (P, K, width) in the place of the last one that a checkpoint names."""
-    with directory.rows(latest.segments[-1][0]).open("r+b") as file:
+    with open_own(directory.rows(latest.segments[-1][0]), "r+b") as file:
         file.seek(-chunk.nbytes, os.SEEK_END)
         file.write(chunk.tobytes())
 
@@ -240,16 +140,10 @@ def _segment(raw: Any) -> list[int]:
     ]
 
 
-def _flatten(state: Any) -> dict[str, npt.NDArray[Any]]:
+def flatten(state: Any) -> dict[str, npt.NDArray[Any]]:
+    """A state's arrays by their names in a file."""
     return dict(zip(_names(state), (np.asarray(leaf) for leaf in jax.tree.leaves(state)), strict=True))
 
 
 def _names(state: Any) -> list[str]:
     return [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(state)[0]]
-
-
-def _full(directory: RunDirectory, error: OSError) -> LowgearError:
-    return LowgearError(
-        f"could not write to {directory.checkpoint}: {error.strerror}; the last checkpoint is whole: "
-        f"make room, then `lowgear train --resume {directory.path}`"
-    )

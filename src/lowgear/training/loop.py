@@ -27,13 +27,14 @@ from lowgear.policy.file import Policy, load
 from lowgear.policy.files import hold, write_whole
 from lowgear.training import checkpoint, memory
 from lowgear.training.algorithm import Unrepeatable
-from lowgear.training.checkpoint import Checkpoints
+from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.collect import FinishedEpisode
 from lowgear.training.metrics_file import Interval, MetricsFile
 from lowgear.training.parallel import LearnerStates, ParallelLearner, Published
 from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.progress import Listener as Listener
 from lowgear.training.progress import LogLine as LogLine
+from lowgear.training.refusals import Refusals
 from lowgear.training.setup import (
     MakeLearners,
     behaviour_of,
@@ -79,6 +80,7 @@ class Training:
         make_learners: MakeLearners = sac_learners,
         groups: int | None = None,  # that collect at once
         capacity: int | None = None,  # steps that each agent's ring holds; None: as many as the run needs
+        go_on: bool = False,  # where something can't be written
     ) -> None:
         self.config, self.spec = config, env.spec
         self._directory = directory
@@ -92,6 +94,7 @@ class Training:
         self._intervals = [Interval([]) for _ in config.agents]
         self._listeners: list[Listener] = []
         self._file = MetricsFile(None if directory is None else directory.metrics)
+        self._refusals = Refusals(go_on, self._tell)
         self._metrics: dict[str, FloatArray] = {}
         self._clock = (time.perf_counter(), 0)
         self._collecting = self._waiting = 0.0
@@ -143,6 +146,10 @@ class Training:
                     break
             self._take_learned()
             self._finish_evaluation()
+            if self._checkpoints is not None:
+                with self._refusals.met(checkpoint=True):
+                    self._checkpoints.wait()
+            self._refusals.go_on = False  # only one checkpoint is left
             self._commit_end()
             if self._stopping and self.collector.steps < self.config.steps:
                 self.save_policies()
@@ -152,6 +159,8 @@ class Training:
             if self.config.evaluate_every:
                 self._evaluate()
             self._finish_evaluation()
+            if self._checkpoints is not None:
+                self._checkpoints.note_end(self._file.size, self._best())
             self.save_policies()  # last: policies that have seen every step mark a run as finished
             return True
         except LowgearError:
@@ -187,7 +196,7 @@ class Training:
         if self._directory is not None:
             for agent in range(len(self.config.agents)):
                 if agent not in self.stopped:  # whose last one was written then
-                    self.policy(agent).save(self._directory.policy(agent))
+                    self._refusals.save(self._directory.policy(agent), self.policy(agent).save)
 
     def _save_held(self) -> None:
         """Where a run breaks off: policies as they stand, as far as they can be written."""
@@ -223,6 +232,9 @@ class Training:
             self._stop(agent, why)
         if self._checkpoints is not None:
             self._checkpoints.append(chunk)
+            with self._refusals.met(checkpoint=True):
+                if self._checkpoints.poll():
+                    self._refusals.committed()
         if at_log:
             self._log()
         if at_evaluation:
@@ -286,7 +298,7 @@ class Training:
             return
         settings = self.config.agents[agent]
         if self._directory is not None:
-            self.policy(agent).save(self._directory.policy(agent))
+            self._refusals.save(self._directory.policy(agent), self.policy(agent).save)
         self.stopped[agent] = Stopped(self.collector.steps, why)
         self._write_stopped()
         self.collector.retire([agent])
@@ -305,7 +317,8 @@ class Training:
 
     def _write_stopped(self) -> None:
         if self._directory is not None:
-            write_whole(self._directory.stopped, stopped_file(self.stopped))
+            data = stopped_file(self.stopped)
+            self._refusals.save(self._directory.stopped, lambda path: write_whole(path, data))
 
     def _enter(self, phase: str | None) -> None:
         """Tell what the run is at, or that it learns."""
@@ -334,7 +347,8 @@ class Training:
                 line |= {name: float(value[agent]) for name, value in self._metrics.items()}
             lines.append(line)
         self._intervals = [interval.next() for interval in self._intervals]
-        self._file.add(lines, waits=self._evaluations is not None and self._evaluations.under_way)
+        with self._refusals.met():
+            self._file.add(lines, waits=self._evaluations is not None and self._evaluations.under_way)
         for listener in self._listeners:
             listener.on_log(lines)
 
@@ -361,17 +375,19 @@ class Training:
             line |= evaluate.summarise(played, agent, self.cost)
             score = self._score(played, agent, policy.header.cost_coefficient)
             if self._directory is not None and score > self.best[agent]:
-                policy.save(self._directory.policy(agent, best=True))
+                self._refusals.save(self._directory.policy(agent, best=True), policy.save)
             self.best[agent] = max(score, self.best[agent])
         lines = [lines[agent] for agent in scored]
-        self._file.add_awaited(lines)
+        with self._refusals.met():
+            self._file.add_awaited(lines)
         if lines:
             self.last_evaluation = lines
             for listener in self._listeners:
                 listener.on_evaluation(lines)
 
     def _evaluation_lost(self, lines: list[LogLine], why: str) -> None:
-        self._file.add_awaited([])
+        with self._refusals.met():
+            self._file.add_awaited([])
         self._tell(f"the evaluation at {lines[0]['steps']} steps is lost, and there is none from now on: {why}")
 
     def _finish_evaluation(self) -> None:
@@ -400,7 +416,13 @@ class Training:
         """Checkpoint, and open new episodes: environments can't be saved, so an unbroken run starts afresh too."""
         assert self._checkpoints is not None
         self._finish_evaluation()
-        self._checkpoints.commit(*self._standing())
+        self._checkpoints.end_segment()
+        with self._refusals.met(checkpoint=True):
+            self._checkpoints.wait()
+        with self._refusals.met(checkpoint=True):
+            self._write_waiting()
+            self._refusals.committing()
+            self._checkpoints.commit(*self._standing())
         self.save_policies()
         self._restart(self._checkpoints.number)
 
@@ -408,15 +430,24 @@ class Training:
         """Checkpoint where the run ends, so that it can go on: its episodes too, unless a checkpoint is due anyway."""
         if self._checkpoints is None:
             return
+        self._write_waiting()
         if self.collector.steps % self.config.checkpoint_every:
             self._checkpoints.commit_open(*self._standing())
         elif self._checkpoints.appended:
+            self._checkpoints.end_segment()
             self._checkpoints.commit(*self._standing())
+
+    def _write_waiting(self) -> None:
+        """What could not be written before, and belongs to the next checkpoint."""
+        self._refusals.retry()
+        self._file.flush()
 
     def _standing(self) -> tuple[int, int, int, list[float], LearnerStates]:
         """What a checkpoint keeps besides the rows."""
-        best = [float(score) for score in self.best]
-        return self.collector.steps, self.learner.time, self._file.size, best, self.learner.states()
+        return self.collector.steps, self.learner.time, self._file.size, self._best(), self.learner.states()
+
+    def _best(self) -> list[float]:
+        return [float(score) for score in self.best]
 
     def _restart(self, number: int) -> None:
         self.collector.restart(number)
@@ -440,7 +471,7 @@ class Training:
             self._file.cut(None)  # a run killed before its first checkpoint starts over
         if directory.stopped.exists():
             self._write_stopped()  # what stopped after the checkpoint is tried again
-        return Checkpoints(directory, self.config, latest)
+        return Checkpoints(directory, self.config, latest, keeps=self._refusals.go_on)
 
     def _resume(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
         population, chunk = len(self.config.agents), self.config.recipe.chunk
@@ -455,8 +486,9 @@ class Training:
         self._restart(latest.number)
         if latest.open_steps:
             self._collect_again(directory, latest)
-        self.best = list(latest.best)
-        self._file.cut(latest.metrics_bytes)
+        past_end = latest.steps < self.config.steps and 0 < latest.end_metrics_bytes <= self._file.size
+        self.best = list(latest.end_best if past_end else latest.best)
+        self._file.cut(latest.end_metrics_bytes if past_end else latest.metrics_bytes)
 
     def _collect_again(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
         """Bring the episodes that were open to where they stood, by the actions that were taken in them."""

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from lowgear import LowgearError
+from lowgear.policy.files import WriteError, open_own
 from lowgear.training.collect import FinishedEpisode
 from lowgear.training.progress import LogLine
 
@@ -27,11 +27,16 @@ class Interval:
 
 
 class MetricsFile:
-    """Takes lines as they come; those after an evaluation that is under way wait for it."""
+    """Takes lines as they come; those after an evaluation that is under way wait for it.
+
+    What could not be written stays here, and is written before the next lines.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._waiting: list[LogLine] = []
+        self._unwritten = b""
+        self._whole: int | None = None  # bytes of the file before half of a text was written to it
 
     @property
     def size(self) -> int:
@@ -52,25 +57,41 @@ class MetricsFile:
 
     def close(self) -> None:
         """Where a run broke off, what its lines waited for is lost; they need not be."""
-        if self._waiting:
+        if self._waiting or self._unwritten:
             self.add_awaited([])
 
     def cut(self, size: int | None) -> None:
         """Back to so many bytes, as a checkpoint says, or to nothing."""
         if self._path is None or not self._path.exists():
             return
-        if size is None:
-            self._path.unlink()
-        else:
-            with self._path.open("r+b") as file:
-                file.truncate(size)
+        try:
+            if size is None:
+                self._path.unlink()
+            else:
+                with open_own(self._path, "r+b") as file:
+                    file.truncate(size)
+        except OSError as error:
+            raise self._refused(error) from None
+
+    def flush(self) -> None:
+        """Write what could not be written before."""
+        if self._path is None or not self._unwritten:
+            return
+        before = self.size if self._whole is None else self._whole
+        try:
+            with open_own(self._path, "ab") as file:
+                self._whole = before
+                file.truncate(before)
+                file.write(self._unwritten)
+        except OSError as error:
+            raise self._refused(error) from None
+        self._unwritten, self._whole = b"", None
 
     def _append(self, lines: list[LogLine]) -> None:
         if self._path is None:
             return
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise LowgearError(f"could not write {self._path}: {error.strerror}") from None
+        self._unwritten += "".join(json.dumps(line) + "\n" for line in lines).encode()
+        self.flush()
+
+    def _refused(self, error: OSError) -> WriteError:
+        return WriteError(f"could not write {self._path}: {error.strerror}")

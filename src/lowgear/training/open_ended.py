@@ -18,7 +18,7 @@ from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import Weights
 from lowgear.training import checkpoint, memory
 from lowgear.training.algorithm import Unrepeatable
-from lowgear.training.checkpoint import Checkpoints
+from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.collect import FinishedEpisode
 from lowgear.training.loop import Training
 from lowgear.training.parallel import LearnerStates

@@ -1,6 +1,7 @@
 """What TensorBoard shows of a run: one of its runs for each agent, named for what the agent is, with hparams."""
 
 import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,21 +9,28 @@ from typing import Any
 from lowgear.config.run import RunConfig
 from lowgear.training.progress import Listener, LogLine
 
+FLUSH_EVERY_S = 120.0  # what TensorBoard reads
 SCORES = ("evaluation/return_mean", "evaluation/large_share", "evaluation/flops_reduction")  # beside the hparams
 
 
 class TensorBoard(Listener):
-    """Writes every number of the log lines as a scalar."""
+    """Writes every number of the log lines as a scalar, as far as the disk lets it: metrics.jsonl has the same.
+
+    tensorboardX's own writers are left alone: once the disk has refused their thread, whoever adds to them waits for
+    ever.
+    """
 
     def __init__(self, directory: Path, config: RunConfig) -> None:
-        from tensorboardX import SummaryWriter
+        from tensorboardX.summary import hparams as summaries
 
-        self._writers = []
+        self._flushed = time.perf_counter()
+        self._files = []
         for agent in range(len(config.agents)):
-            writer = SummaryWriter(str(directory / run_name(config, agent)))
-            self._writers.append(writer)
-            with contextlib.suppress(OSError):
-                _add_hparams(writer, hparams(config, agent))
+            file = _EventFile(directory / run_name(config, agent))
+            self._files.append(file)
+            # `SummaryWriter.add_hparams` would make another run beside the agent's.
+            for summary in summaries(hparams(config, agent), dict.fromkeys(SCORES, 0.0)):
+                file.add(summary)
 
     @staticmethod
     def available() -> bool:
@@ -40,17 +48,58 @@ class TensorBoard(Listener):
         self._add("evaluation", lines)
 
     def close(self) -> None:
-        """Flush to disk, as far as it lets us: metrics.jsonl has the same numbers."""
-        for writer in self._writers:
-            with contextlib.suppress(OSError):
-                writer.close()
+        """Flush to disk."""
+        for file in self._files:
+            file.close()
 
     def _add(self, group: str, lines: list[LogLine]) -> None:
+        from tensorboardX.summary import scalar
+
         for line in lines:
             for name, value in line.items():
                 if isinstance(value, float):
-                    with contextlib.suppress(OSError):
-                        self._writers[line["agent"]].add_scalar(f"{group}/{name}", value, line["steps"])
+                    self._files[line["agent"]].add(scalar(f"{group}/{name}", value), line["steps"])
+        if time.perf_counter() - self._flushed >= FLUSH_EVERY_S:
+            self._flushed = time.perf_counter()
+            for file in self._files:
+                file.flush()
+
+
+class _EventFile:
+    """Events of one agent; where the disk has refused some, the next ones begin another file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._number = folder, 0
+        self._writer: Any = None
+
+    def add(self, summary: Any, steps: int | None = None) -> None:
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import Event
+
+        with self._refusable():
+            if self._writer is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._writer = EventsWriter(str(self._folder / "events"), f".{self._number}")
+                self._number += 1
+            self._writer.write_event(Event(wall_time=time.time(), step=steps, summary=summary))
+
+    def flush(self) -> None:
+        if self._writer is not None:
+            with self._refusable():
+                self._writer.flush()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            with self._refusable():
+                self._writer.close()
+            self._writer = None
+
+    @contextlib.contextmanager
+    def _refusable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            self._writer = None
 
 
 def run_name(config: RunConfig, agent: int) -> str:
@@ -86,11 +135,3 @@ def _plain(settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, ",".join(map(str, value))
         elif value is not None:
             yield name, value if isinstance(value, bool | int | float) else str(value)
-
-
-def _add_hparams(writer: Any, values: dict[str, Any]) -> None:
-    """Into the agent's own run: `SummaryWriter.add_hparams` would make another beside it."""
-    from tensorboardX.summary import hparams as summaries
-
-    for summary in summaries(values, dict.fromkeys(SCORES, 0.0)):
-        writer.file_writer.add_summary(summary)
