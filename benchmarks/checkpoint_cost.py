@@ -19,7 +19,8 @@ from lowgear import envs
 from lowgear.config import tasks
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
-from lowgear.training.checkpoint import Checkpoints, read_latest, read_rows, read_state
+from lowgear.training.checkpoint import read_latest, read_rows, read_state
+from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.parallel import ParallelLearner
 from lowgear.training.setup import method_of, parameters_of
 
