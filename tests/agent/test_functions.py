@@ -49,7 +49,7 @@ def test_evaluating_an_agent_a_file_and_a_run_gives_the_same(run, file):
     printed = json.loads(CliRunner().invoke(cli, ["evaluate", str(run), "--episodes", "3", "--json"]).stdout)
     assert printed == whole
     frontier = lowgear.evaluate(file, 2, frontier=3)
-    assert [agent["agent"] for agent in frontier["agents"]] == [0, 0, 0]
+    assert [agent["agent"] for agent in frontier["agents"]] == [0, 0, 0, 0]  # its own setting too
     two = lowgear.evaluate(file, 2, cost_coefficients=[agent["cost_coefficient"] for agent in frontier["agents"][::2]])
     assert two["agents"] == frontier["agents"][::2]
 

@@ -80,7 +80,7 @@ def test_a_quick_evaluation_does_not_replace_one_that_holds_more(run):
     pictures = (run / "frontier.svg").read_bytes()
     quick = evaluate(run, "--episodes", "1")
     assert json.loads(file.read_text()) == frontier
-    assert "is kept: it has 3 settings of 2 episodes, this has 1 setting of 1 episode; --replace" in quick.stderr
+    assert "is kept: it has 4 settings of 2 episodes, this has 1 setting of 1 episode; --replace" in quick.stderr
     evaluate(run, "--frontier", "3", "--episodes", "1")  # the same settings, fewer episodes
     assert json.loads(file.read_text()) == frontier
     assert (run / "frontier.svg").read_bytes() == pictures

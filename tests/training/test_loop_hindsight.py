@@ -127,7 +127,7 @@ def test_an_agents_episodes_end_as_its_learners_are_told(monkeypatch, env, recip
     def begin(config, batch, _):
         raise BegunError(config, batch)
 
-    monkeypatch.setattr("lowgear.training.loop.Training", begin)
+    monkeypatch.setattr("lowgear.training.open_ended.OpenEnded", begin)
     settings = {} if told is None else {"end_on_success": told}
     agent = lowgear.Agent(env, gears=(2, 4), cost_coefficient=0.001, recipe=recipe, **settings)
     with pytest.raises(BegunError) as caught:

@@ -213,7 +213,7 @@ class Fever(gymnasium.Env):
 
 def population(path, rates, bad=(), stop_at=None):
     """Run agents that differ in their rates; the environments numbered `bad` fail at their 90th step."""
-    overrides = SMALL | {"master_units": 4, "actor_every": 1}
+    overrides = SMALL | {"master_units": 4, "actor_every": 1, "environments": 1}
     options = {"steps": 320, "gears": (2, 4), "evaluate_every": 0, "checkpoint_every": 128, "overrides": overrides}
     config = replace(resolve(TASK, learning_rates=rates, **options), log_every=32)
     directory, made = RunDirectory(path), itertools.count()

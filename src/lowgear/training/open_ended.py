@@ -164,6 +164,7 @@ def write_run(directory: RunDirectory, config: RunConfig, snapshot: Snapshot) ->
     try:
         for rows in np.split(snapshot.rows, snapshot.rows.shape[1] * len(snapshot.rows) // chunk, axis=1):
             checkpoints.append(rows.reshape(1, chunk, -1))
+        checkpoints.end_segment()
         size = directory.metrics.stat().st_size if directory.metrics.exists() else 0
         checkpoints.commit(snapshot.steps, snapshot.updates, size, [-np.inf], snapshot.states)
     finally:
