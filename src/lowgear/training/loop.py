@@ -29,7 +29,8 @@ from lowgear.training import checkpoint, memory
 from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.collect import FinishedEpisode
-from lowgear.training.metrics_file import Interval, MetricsFile
+from lowgear.training.lines import Lines
+from lowgear.training.metrics_file import MetricsFile
 from lowgear.training.parallel import LearnerStates, ParallelLearner, Published
 from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.progress import Listener as Listener
@@ -91,12 +92,11 @@ class Training:
         self._checkpoints: Checkpoints | None = None
         self._evaluations: Beside | None = None
         self._pending: FloatArray | None = None
-        self._intervals = [Interval([]) for _ in config.agents]
+        self._lines = Lines(config, env.spec)
         self._listeners: list[Listener] = []
         self._file = MetricsFile(None if directory is None else directory.metrics)
         self._refusals = Refusals(go_on, self._tell)
         self._metrics: dict[str, FloatArray] = {}
-        self._clock = (time.perf_counter(), 0)
         self._collecting = self._waiting = 0.0
         self._first_round_at: float | None = None
         self._stopping = False
@@ -132,7 +132,7 @@ class Training:
     def run(self, listeners: list[Listener] | None = None) -> bool:
         """Train to the end; False if it was stopped before, at a checkpoint that it can go on from."""
         self._listeners = listeners or []
-        self._clock = (time.perf_counter(), self.collector.steps)
+        self._lines.start_clock(self.collector.steps)
         with watchdog.stuck(partial(self._stuck, watchdog.on_stuck())):
             return self._run()
 
@@ -227,7 +227,7 @@ class Training:
         if not self.learner.queues or at_log or at_evaluation or at_checkpoint:
             self._take_learned()
         self._pending = chunk
-        self._add(episodes)
+        self._lines.add(episodes)
         for agent, why in self.collector.bad.items():
             self._stop(agent, why)
         if self._checkpoints is not None:
@@ -243,10 +243,6 @@ class Training:
             self._evaluations.poll()
         if at_checkpoint and after < config.steps:
             self._commit()
-
-    def _add(self, episodes: list[FinishedEpisode]) -> None:
-        for episode in episodes:
-            self._intervals[episode.agent].episodes.append(episode)
 
     def _collect(self, last: bool) -> tuple[FloatArray, list[FinishedEpisode]]:
         """Rows (P, steps, width), one environment's after another's."""
@@ -326,27 +322,7 @@ class Training:
             listener.on_phase(phase)
 
     def _log(self) -> None:
-        now, (then, steps_then) = time.perf_counter(), self._clock
-        rate = (self.collector.steps - steps_then) / max(now - then, 1e-9)
-        self._clock = (now, self.collector.steps)
-        lines = []
-        for agent, interval in enumerate(self._intervals):
-            ended = interval.shown
-            told = any(e.success is not None for e in ended)
-            line = self._line("train", agent) | {
-                "steps_per_second": rate,
-                "episodes": len(interval.episodes),
-                "return": float(np.mean([e.episode_return for e in ended])) if ended else None,
-                "large_share": float(np.mean([e.large_share for e in ended])) if ended else None,
-                "success": float(np.mean([bool(e.success) for e in ended])) if told else None,
-                "scored_by": "success" if self.spec.has_success else "return",
-            }
-            if agent in self.stopped:
-                line["stopped"] = self.stopped[agent].why
-            else:
-                line |= {name: float(value[agent]) for name, value in self._metrics.items()}
-            lines.append(line)
-        self._intervals = [interval.next() for interval in self._intervals]
+        lines = self._lines.of_training(self.collector.steps, self.cost_units, self._metrics, self.stopped)
         with self._refusals.met():
             self._file.add(lines, waits=self._evaluations is not None and self._evaluations.under_way)
         for listener in self._listeners:
@@ -362,7 +338,7 @@ class Training:
             config.evaluate_episodes,
             config.master,
             EVALUATION_SEED,
-            [self._line("evaluation", agent) for agent in agents],
+            [self._lines.head("evaluation", agent, self.collector.steps, self.cost_units) for agent in agents],
         )
 
     def _evaluated(self, policies: list[Policy], played: evaluate.Played, lines: list[LogLine]) -> None:
@@ -398,19 +374,6 @@ class Training:
         """Mean return minus what the master paid for it."""
         each = self.cost.score(played.returns[agent], coefficient, played.gear_steps[agent], played.picks[agent])
         return float(each.mean())
-
-    def _line(self, kind: str, agent: int) -> LogLine:
-        settings = self.config.agents[agent]
-        unit = None if self.cost_units is None else float(self.cost_units[agent])
-        return {
-            "kind": kind,
-            "steps": self.collector.steps,
-            "agent": agent,
-            "variant": settings.variant,
-            "seed": settings.seed,
-            "cost_coefficient": settings.in_rewards(unit or 1.0).cost_coefficient,
-            "relative_coefficient": settings.cost_coefficient if settings.relative else None,
-        }
 
     def _commit(self) -> None:
         """Checkpoint, and open new episodes: environments can't be saved, so an unbroken run starts afresh too."""
@@ -451,7 +414,7 @@ class Training:
 
     def _restart(self, number: int) -> None:
         self.collector.restart(number)
-        self._intervals = [Interval([]) for _ in self.config.agents]
+        self._lines.begin_anew()
 
     def _open(self, directory: RunDirectory) -> Checkpoints:
         """Go on from the directory's last checkpoint, if it has one."""
@@ -497,9 +460,9 @@ class Training:
         chunk, width = self.config.recipe.chunk, self.collector.columns.width
         try:
             for rows in checkpoint.read_rows(directory, opened, population, chunk, width):
-                self._add(self.collector.collect_again(rows.reshape(population, environments, -1, width)))
+                self._lines.add(self.collector.collect_again(rows.reshape(population, environments, -1, width)))
                 if self.collector.steps % self.config.log_every == 0:
-                    self._intervals = [interval.next() for interval in self._intervals]
+                    self._lines.next_interval()
         except Unrepeatable:
             assert self._pending is not None
             columns, ends = self.collector.columns, chunk // environments

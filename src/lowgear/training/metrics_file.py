@@ -1,29 +1,10 @@
 """metrics.jsonl: what is written of a run, in the order of its steps however late an evaluation ends."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from lowgear.policy.files import WriteError, open_own
-from lowgear.training.collect import FinishedEpisode
 from lowgear.training.progress import LogLine
-
-
-@dataclass
-class Interval:
-    """What happened to one agent since the last log line."""
-
-    episodes: list[FinishedEpisode]
-    last: FinishedEpisode | None = None  # of earlier intervals, shown until a new one ends
-
-    @property
-    def shown(self) -> list[FinishedEpisode]:
-        """What a log line tells of."""
-        return self.episodes or ([self.last] if self.last else [])
-
-    def next(self) -> "Interval":
-        """The one after the line."""
-        return Interval([], self.shown[-1] if self.shown else None)
 
 
 class MetricsFile:

@@ -130,7 +130,7 @@ class OpenEnded(Training):
         """Take the steps of open episodes again; where environments do not repeat themselves, they end there."""
         try:
             for rows in chunks:
-                self._add(self.collector.collect_again(rows[None]))
+                self._lines.add(self.collector.collect_again(rows[None]))
         except Unrepeatable:
             columns = self.collector.columns
             assert self._pending is not None
@@ -152,7 +152,7 @@ class OpenEnded(Training):
             self._behind, self._before_last = self.collector.weights, (self.learner.states(), self.learner.time)
 
     def _log(self) -> None:
-        episodes, wanted = len(self._intervals[0].episodes), self._log_episodes
+        episodes, wanted = len(self._lines.intervals[0].episodes), self._log_episodes
         if wanted is None or episodes >= wanted or self.collector.steps == self.config.steps:
             super()._log()
 
