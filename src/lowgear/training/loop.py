@@ -9,7 +9,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -26,7 +26,6 @@ from lowgear.policy.controller import leaves_of, take
 from lowgear.policy.file import Policy, load
 from lowgear.policy.files import hold, write_whole
 from lowgear.training import checkpoint, memory
-from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.collect import FinishedEpisode
 from lowgear.training.lines import Lines
@@ -36,6 +35,7 @@ from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.progress import Listener as Listener
 from lowgear.training.progress import LogLine as LogLine
 from lowgear.training.refusals import Refusals
+from lowgear.training.resume import Parts, resume
 from lowgear.training.setup import (
     MakeLearners,
     behaviour_of,
@@ -437,36 +437,8 @@ class Training:
         return Checkpoints(directory, self.config, latest, keeps=self._refusals.go_on)
 
     def _resume(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
-        population, chunk = len(self.config.agents), self.config.recipe.chunk
-        self.learner.restore(checkpoint.read_state(directory, latest, self.learner.states()), latest.updates)
-        if latest.updates:  # until then agents act as they began, whatever was met
-            self.act_with(self.learner.published())
-        for rows in checkpoint.read_rows(directory, latest, population, chunk, self.collector.columns.width):
-            if self._pending is not None:
-                self.learner.insert(self._pending, known=True)
-            self._pending = rows
-        self.collector.steps = latest.steps - latest.open_steps
-        self._restart(latest.number)
-        if latest.open_steps:
-            self._collect_again(directory, latest)
+        parts = Parts(self.config, self.learner, self.collector, self._lines, self.act_with)
+        self._pending, self.begins_anew = resume(parts, directory, latest)
         past_end = latest.steps < self.config.steps and 0 < latest.end_metrics_bytes <= self._file.size
         self.best = list(latest.end_best if past_end else latest.best)
         self._file.cut(latest.end_metrics_bytes if past_end else latest.metrics_bytes)
-
-    def _collect_again(self, directory: RunDirectory, latest: checkpoint.Checkpoint) -> None:
-        """Bring the episodes that were open to where they stood, by the actions that were taken in them."""
-        population, environments = len(self.config.agents), self.config.recipe.environments
-        opened = replace(latest, segments=latest.segments[-1:])
-        chunk, width = self.config.recipe.chunk, self.collector.columns.width
-        try:
-            for rows in checkpoint.read_rows(directory, opened, population, chunk, width):
-                self._lines.add(self.collector.collect_again(rows.reshape(population, environments, -1, width)))
-                if self.collector.steps % self.config.log_every == 0:
-                    self._lines.next_interval()
-        except Unrepeatable:
-            assert self._pending is not None
-            columns, ends = self.collector.columns, chunk // environments
-            self._pending[:, ends - 1 :: ends, [columns.closed, columns.ended]] = 1
-            checkpoint.rewrite_last(directory, latest, self._pending)
-            self.collector.steps, self.begins_anew = latest.steps, True
-            self._restart(latest.number)
