@@ -274,3 +274,22 @@ def test_an_unpublished_task_needs_a_price_where_there_is_no_dial():
         resolve(pendulum, overrides={"dial": False})
     config = resolve(pendulum, gears=(8, 64), cost_coefficients=(0.001, 0.1))
     assert settings(config) == [(pytest.approx(0.01), Dial(0.001, 0.1))]
+
+
+@pytest.mark.parametrize(
+    ("task", "recipe", "overrides", "alone", "accelerated"),
+    [
+        ("walker-stand", "modern", {}, 1, 4),
+        ("walker-stand", "modern", {"environments": 2}, 2, 2),
+        ("walker-stand", "modern", {"chunk": 2}, 1, 2),
+        ("walker-stand", "paper", {}, 1, 1),
+        ("gym:Pendulum-v1", "modern", {}, 1, 1),  # each would be stepped by Python
+    ],
+)
+def test_an_accelerator_is_fed_by_more_environments(task, recipe, overrides, alone, accelerated):
+    options = {"overrides": overrides, "cost_coefficients": (0.001,)}
+    found = [
+        resolve(find(task), recipe, accelerator=accelerator, **options).recipe.environments
+        for accelerator in (False, True)
+    ]
+    assert found == [alone, accelerated]

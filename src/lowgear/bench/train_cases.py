@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import find
+from lowgear.training.parallel import has_accelerator
 
 REPLAY = 100_000  # steps of each agent's ring
 STEPS = 10_000_000  # more than any measurement takes
@@ -37,6 +38,7 @@ class Case:
             cost_coefficients=(ANY_COEFFICIENT,) if task.cost_coefficient is None else None,
             evaluate_every=0,
             overrides=overrides,
+            accelerator=has_accelerator(),
         )
 
 

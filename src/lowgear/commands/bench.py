@@ -97,7 +97,7 @@ def _deploy(source: "Source", episodes: int) -> dict[str, Any]:
 @click.option("--recipe", help="Settings of the learners: modern or paper.  [default: modern]")
 @list_option("--agents", lists.integers, "One case for each number of agents: 1,8,32.  [default: 1]")
 @gears_option
-@click.option("--environments", type=int, help="Of each agent.  [default: 4 of EnvPool's, else 1]")
+@click.option("--environments", type=int, help="Of each agent.  [default: 1; with a GPU 4 of EnvPool's]")
 @click.option("--seconds", default=20.0, show_default=True, help="Of training to time in each case, once it is warm.")
 @json_option
 def train(task: str | None, seconds: float, as_json: bool, **options: Any) -> None:

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 )
 @click.option("--critic-units", type=int, help="Least hidden width of the critics.  [default: the recipe's]")
 @click.option(
-    "--environments", type=int, help="Of each agent, which share its steps.  [default: 4 of EnvPool's, else 1]"
+    "--environments", type=int, help="Of each agent, which share its steps.  [default: 1; with a GPU 4 of EnvPool's]"
 )
 @click.option(
     "--max-episode-steps",
@@ -194,9 +194,10 @@ def _resolved(task: "Task", options: dict[str, Any], overrides: dict[str, Any]) 
     """The run's definition; a task that cannot be made is the first thing to hear of."""
     from lowgear import envs
     from lowgear.config.run import resolve
+    from lowgear.training.parallel import has_accelerator
 
     try:
-        return resolve(task, **options, overrides=overrides)
+        return resolve(task, **options, overrides=overrides, accelerator=has_accelerator())
     except LowgearError:
         envs.make(task, 1).close()
         raise

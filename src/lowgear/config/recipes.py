@@ -68,9 +68,7 @@ class Recipe:
     max_episode_steps: int | None = _field(
         None, "episodes are cut there; None: the environment's own limit, or 10,000 where it sets none"
     )
-    environments: int = _field(
-        1, "of each agent, one where EnvPool does not step them; a chunk is shared out among them"
-    )
+    environments: int = _field(1, "of each agent, which share a chunk out; 4 of EnvPool's where a GPU learns")
     chunk: int = _field(64, "steps collected while as many updates are made; ours: the paper's schedule is 1")
 
     @property
@@ -117,7 +115,6 @@ MODERN = replace(
     goal_random_share=0.3,
     goal_reward_shift=0.0,
     end_on_success=False,
-    environments=4,
 )
 
 RECIPES = {recipe.name: recipe for recipe in (MODERN, PAPER)}

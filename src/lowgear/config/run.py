@@ -27,6 +27,7 @@ SHARES = (
 )
 MAX_SEED = fields.MAX_SEED
 MOST_STEPS = 10**12  # of a run
+ENVIRONMENTS_ACCELERATED = 4
 MOST_AGENTS = 4096
 LARGEST_RATE = 1e30  # of learning, and of a first temperature
 MOST = {  # of settings that decide how much memory a run takes
@@ -188,14 +189,18 @@ def resolve(
     evaluate_every: int | None = None,
     evaluate_episodes: int = 5,
     checkpoint_every: int = 40_000,
+    accelerator: bool = False,
 ) -> RunConfig:
-    """A run from what a person asked for, the task's preset and the recipe; every bad value is an error."""
+    """A run from what a person asked for, the task's preset and the recipe; every bad value is an error.
+
+    With an `accelerator` to learn on, the modern recipe has more environments for each agent.
+    """
     overrides = settings.checked(overrides or {})
     chosen = replace(recipes.find(recipe, task.name), **overrides)
     # Defaults give way to what was asked for.
     if "known_prices" not in overrides and not chosen.can_know_prices:
         chosen = replace(chosen, known_prices=False)
-    if "environments" not in overrides:
+    if accelerator and "environments" not in overrides:
         chosen = replace(chosen, environments=_environments(chosen, task))
     _check_recipe(chosen)
     if cost_coefficients is None and task.cost_coefficient is None and not chosen.dial:
@@ -303,8 +308,10 @@ def _dials(
 
 
 def _environments(recipe: Recipe, task: Task) -> int:
-    """Of each agent, by default: where EnvPool's threads step them, as many as share the chunks out evenly."""
-    return math.gcd(recipe.environments, recipe.chunk) if task.source == "envpool" else 1
+    """Of each agent, where an accelerator learns: more if EnvPool's threads step them and they share chunks evenly."""
+    if recipe.name != "modern" or task.source != "envpool":
+        return recipe.environments
+    return math.gcd(ENVIRONMENTS_ACCELERATED, recipe.chunk)
 
 
 def _check_recipe(recipe: Recipe) -> None:
