@@ -299,6 +299,8 @@ class Training:
         self._write_stopped()
         self.collector.retire([agent])
         if len(self.stopped) == len(self.config.agents):
+            if self._checkpoints is not None:
+                self._checkpoints.wait()  # one that is being written is the last
             raise LowgearError(
                 f"agent {agent} stopped at {self.collector.steps} steps: {why}{kept_of(self._directory)}"
             )
