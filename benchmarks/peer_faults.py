@@ -30,6 +30,7 @@ from rich.table import Table
 AT = {"kill": 210, "interrupt": 210, "terminate": 210, "full": 150, "cut": 150}  # steps; in one of two members: 75
 PATIENCE_S = 90  # for an evaluation that may never end
 WORK = f"SAC on Pendulum, {peer_workers.STEPS} steps, a checkpoint every {peer_workers.EVERY}"
+HERE = Path(__file__).resolve().parent
 
 
 class Trials:
@@ -253,7 +254,12 @@ def main(tools, faults, zoo_python, json_path):
             if any(word in what for word in faults.split(",")):
                 facts = tried()
                 table.add_row(what, told(facts))
-                keep(json_path, named[key], what, json.loads(json.dumps(facts).replace(f"{root}/", "")))
+                keep(
+                    json_path,
+                    named[key],
+                    what,
+                    json.loads(json.dumps(facts).replace(f"{root}/", "").replace(f"{HERE}/", "benchmarks/")),
+                )
         Console(width=140).print(table)
         trials.server.stdin.close()
         trials.server.wait()

@@ -36,7 +36,7 @@ SHORT = [*SETTINGS, "--set=random_steps=64", "--steps", "384", "--evaluate-every
 EACH = 1280  # steps of a round: more than the buffer holds
 WARM = 3  # rounds until buffers and allocators are full
 LEAST = 9  # rounds after those: thirds of three, since one process differs from the next
-MAY_GROW = 1.1  # by which memory differs from one process to the next anyway
+MAY_GROW_MB = 8.0  # beside a twentieth: pages come and go
 
 
 def lowgear(*arguments):
@@ -142,7 +142,7 @@ def judge(rounds, seconds):
         first, last = ([each[name] for each in part] for part in (rounds[:third], rounds[-third:]))
         before, after = statistics.median(first), statistics.median(last)
         print(f"  {name:20} {before:10,.0f} {after:10,.0f} {max(each[name] for each in rounds):10,.0f}")
-        allowed = before * MAY_GROW if name.endswith("MB") else max(first)
+        allowed = before * 1.05 + MAY_GROW_MB if name.endswith("MB") else max(first)
         if name != "steps" and after > allowed:
             grown.append(name)
     print(f"grew: {', '.join(grown)}" if grown else "nothing grew")
