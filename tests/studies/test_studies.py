@@ -7,6 +7,7 @@ from lowgear.config.paper import Figures, tables
 from lowgear.config.tasks import find, published_tasks
 from lowgear.policy import cost
 from lowgear.policy.dial import Dial
+from lowgear.policy.gears import gears_of
 from lowgear.studies import catalogue, sizes, sweeps, table
 from lowgear.studies.rows import SeedResult, aggregate
 from lowgear.studies.run_store import Member, RunStore
@@ -90,7 +91,10 @@ def test_a_plan_holds_each_agent_once_in_as_few_programs_as_can_be(tmp_path) -> 
     setup = Setup(seeds=(0, 1), recipe="paper", episodes=5, steps=1000)
     groups = [g for name in ("performance", "cost-term", "two-large") for g in _groups(name, setup)]
     runs = RunStore(tmp_path).plan(groups)
-    assert [(run.config.gears, len(run.config.agents)) for run in runs] == [((8, 64), 8), ((64, 64), 2)]
+    assert [(run.config.gears, len(run.config.agents)) for run in runs] == [
+        (gears_of((8, 64)), 8),
+        (gears_of((64, 64)), 2),
+    ]
     assert len({run.directory.path for run in runs}) == 2
     assert not any(run.finished or run.steps_done for run in runs)
 

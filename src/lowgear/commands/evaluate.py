@@ -64,6 +64,7 @@ def evaluate(
       lowgear evaluate walker.safetensors
     """
     from lowgear.commands import tables
+    from lowgear.policy.gears import read_gear
 
     if options["episodes"] < 1:
         raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
@@ -74,7 +75,7 @@ def evaluate(
         runs,
         lambda run: _evaluate(run, chosen[run.path], options),
         as_json,
-        lambda _, report: tables.print_evaluation(report["agents"]),
+        lambda _, report: tables.print_evaluation(report["agents"], [read_gear(gear) for gear in report["gears"]]),
         lambda run, report: _keep(run, report, policies[run.path], replace),
     )
 

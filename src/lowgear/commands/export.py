@@ -81,7 +81,7 @@ def _print_export(source: "Source", report: dict[str, Any]) -> None:
     place = Path(report["out"])
     agent = "" if source.agent is None else f"agent {source.agent}, "
     header = source.policy.header
-    gears = "/".join(str(units) for units in header.gears)
+    gears = "/".join(str(gear) for gear in header.gears)
     dial = f", λ {header.cost_coefficient:g}" if header.forced_gear is None else ""
     click.echo(f"{header.task}: {agent}{header.variant}, gears {gears}, seed {header.seed}{dial}")
     for file in report["files"]:

@@ -38,6 +38,7 @@ def evaluation_report(
         "steps": header.steps,
         "episodes": episodes,
         "master": master,
+        "gears": [gear.to_json() for gear in header.gears],
         "agents": [
             evaluation_row(played, place, agent, policy)
             for place, (agent, policy) in enumerate(numbered)

@@ -7,6 +7,7 @@ from typing import Any
 
 from lowgear import CallableRoom, LowgearError, __version__
 from lowgear.export.c_format import export_c
+from lowgear.export.layers import check_kinds
 from lowgear.export.numpy_format import export_numpy
 from lowgear.export.onnx_format import export_onnx
 from lowgear.export.plain import check_name
@@ -30,6 +31,7 @@ def export(request: ExportRequest, format_name: str, out: Path) -> dict[str, Any
         raise LowgearError(f"--weights {request.weights} is for --format c; {format_name} keeps float32")
     check_name(request.name)
     check_header(header, f"could not export {source.path}")
+    check_kinds(header)
     writable(out)
     made = FORMATS[format_name](request)
     report = {
@@ -43,7 +45,7 @@ def export(request: ExportRequest, format_name: str, out: Path) -> dict[str, Any
         "seed": header.seed,
         "observation_names": list(header.observation_names),
         "action_names": list(header.action_names),
-        "gears": list(header.gears),
+        "gears": [gear.to_json() for gear in header.gears],
         "periods": list(header.periods),
         "cost_coefficient": header.cost_coefficient,
         "dial": list(header.dial) if header.dial is not None and source.policy.turns else None,

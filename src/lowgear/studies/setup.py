@@ -7,6 +7,7 @@ from typing import Any
 from lowgear.config.paper import NOTHING, Figures
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import Task
+from lowgear.policy.gears import Gear
 
 CHECKPOINTS = 4  # of a study's run: so much of it at most is lost when it is killed
 CHECKPOINT_AT_MOST = 40_000  # steps between two
@@ -39,7 +40,7 @@ class Setup:
         task: Task,
         variant: str,
         *,
-        gears: Sequence[int] | None = None,
+        gears: Sequence[Gear | int] | None = None,
         cost_coefficients: Sequence[float] | None = None,
         overrides: dict[str, Any] | None = None,
     ) -> RunConfig:

@@ -22,9 +22,9 @@ from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
 from lowgear.evaluation.beside import Beside
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import leaves_of, take
 from lowgear.policy.file import Policy, load
 from lowgear.policy.files import hold, write_whole
+from lowgear.policy.networks import leaves_of, take
 from lowgear.training import checkpoint, memory
 from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.collect import FinishedEpisode

@@ -106,7 +106,7 @@ def run_name(config: RunConfig, agent: int) -> str:
     """For example agent0-asymmetric-seed0-relative2, or agent3-fixed-cost-seed1-cost0.01."""
     own = config.agents[agent]
     name = f"agent{agent}-{own.variant}-seed{own.seed}"
-    if own.forced_gear(len(config.gears)) is not None:
+    if own.forced_gear(config.gears) is not None:
         return name
     return f"{name}-{'relative' if own.relative else 'cost'}{own.cost_coefficient:g}"
 
