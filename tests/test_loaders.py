@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import load as parse
 from safetensors.numpy import save as pack
 
+from lowgear.policy.gears import read_gear
+from tests.fixtures.kinds import IMPORTED
 from tests.fixtures.loaders import Loader, loaders, quick_statistics
 from tests.fixtures.mutations import ODD_VALUES, other_bytes
 from tests.fixtures.weights import HEADER, random_policy
@@ -31,6 +33,7 @@ MILLION = {
     "settings": 100_000,
     "scores": 60_000,
 }
+FROZEN = IMPORTED.to_json()
 QUICK = settings(
     max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
@@ -102,14 +105,18 @@ def test_any_json(every: dict[str, Loader], name: str) -> None:
 @given(st.dictionaries(st.sampled_from(sorted(HEADER.to_json())), JSON, max_size=3), st.floats(width=32), st.data())
 def check_policies(loader: Loader, changes: dict[str, Any], number: float, data: st.DataObject) -> None:
     """Any header on tensors of the sizes it names, where those are sizes, with one number of any kind."""
-    widths = st.integers(1, 4)
-    header = HEADER.to_json() | {"gears": data.draw(st.lists(widths, min_size=2, max_size=3))}
-    tensors = parse(loader.files[0])
-    for gear, units in enumerate(header["gears"]):
-        sizes = (4, units, units, 4)
-        for i in range(3):
-            tensors[f"gear{gear}.{i}.weight"] = np.ones((sizes[i], sizes[i + 1]), np.float32)
-            tensors[f"gear{gear}.{i}.bias"] = np.ones(sizes[i + 1], np.float32)
+    plain = st.lists(st.integers(1, 4), min_size=2, max_size=3)
+    gears = data.draw(plain | st.lists(st.sampled_from((3, "x2", "2x3x4", FROZEN)), min_size=2, max_size=3))
+    version = 3 if all(type(gear) is int for gear in gears) else 4
+    header = HEADER.to_json() | {"gears": gears, "format": version}
+    tensors = {name: values for name, values in parse(loader.files[0]).items() if name.startswith("master")}
+    for number, gear in enumerate(map(read_gear, gears)):
+        sizes = gear.sizes(4, 2)
+        for i in range(len(sizes) - 1):
+            tensors[f"gear{number}.{i}.weight"] = np.ones((sizes[i], sizes[i + 1]), np.float32)
+            tensors[f"gear{number}.{i}.bias"] = np.ones(sizes[i + 1], np.float32)
+        if gear.clips:
+            tensors |= {f"gear{number}.{end}": np.ones(4, np.float32) for end in ("low", "high")}
     choices = 3 * len(header["gears"])
     tensors["master.2.weight"] = np.ones((7, choices), np.float32)
     tensors["master.2.bias"] = np.ones(choices, np.float32)
