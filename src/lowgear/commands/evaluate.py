@@ -50,11 +50,11 @@ def evaluate(
     """Score the controllers of each DIR, a run directory or a policy file, over many episodes at once.
 
     Prints the cost coefficient λ and the same measured against the task's rewards (rel.), return (mean, 95% interval),
-    share of the large gear, FLOPs per step and the reduction against the large gear alone, for every agent, and keeps
-    it in evaluation.json (of NAME.safetensors, in NAME-evaluation.json beside it); an agent whose environment fails is
-    listed there as missing. An evaluation of more settings,
-    or of the same with more episodes, stays there unless you --replace it. With several settings of the dial it also
-    draws return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it: frontier.svg and
+    share of the large gear, or of each where there are three or more, FLOPs per step and the reduction against the
+    large gear alone, for every agent, and keeps it in evaluation.json (of NAME.safetensors, in NAME-evaluation.json
+    beside it); an agent whose environment fails is listed there as missing. An evaluation of more settings, or of the
+    same with more episodes, stays there unless you --replace it. With several settings of the dial it also draws
+    return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it: frontier.svg and
     frontier.png.
 
     \b
