@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow test-peers test-page test-wheel test-faults soak fuzz check format bench bench-peers \
-	peer-faults lock clean
+.PHONY: install demo test test-slow test-peers test-page test-wheel test-faults test-results reproduce soak fuzz check \
+	format bench bench-peers peer-faults lock clean
 
 install: .venv/installed
 
@@ -78,6 +78,12 @@ fuzz: .venv-fuzz/installed  ## coverage-guided fuzzing of every loader, for SECO
 
 test-faults: install  ## kills at every kind of moment, full disks, lost permissions, jumping clocks, two writers
 	$(BIN)/python -m pytest -m faults
+
+test-results: install  ## plays the policies in results/evidence again and holds them against the committed figures
+	$(BIN)/python -m pytest -m results tests/test_results.py
+
+reproduce: install  ## a row of results/evidence from nothing: make reproduce TASK=walker-stand
+	$(BIN)/python benchmarks/evidence.py reproduce $(TASK)
 
 soak: install  ## save, kill, resume, evaluate for SECONDS; ends with an error where anything grows
 	$(BIN)/python -m tests.faults.soak --seconds $(or $(SECONDS),3600)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from lowgear import LowgearError
-from lowgear.commands.completion import recipe_names
+from lowgear.commands.completion import assignments, recipe_names
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -47,6 +47,14 @@ recipe_option = click.option(
     show_default=True,
     shell_complete=recipe_names,
     help="Settings of the learners: modern or paper.",
+)
+set_option = click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    shell_complete=assignments,
+    help="Any setting of the recipe: --set batch=128 --set periods=2,5. `lowgear recipes show` lists them.",
 )
 trust_option = click.option(
     "--trust",

@@ -8,7 +8,14 @@ import click
 from lowgear import LowgearError
 from lowgear.commands import lists
 from lowgear.commands.completion import study_names, task_names
-from lowgear.commands.options import env_timeout_option, gears_option, list_option, recipe_option, steps_option
+from lowgear.commands.options import (
+    env_timeout_option,
+    gears_option,
+    list_option,
+    recipe_option,
+    set_option,
+    steps_option,
+)
 
 
 @click.command()
@@ -26,6 +33,7 @@ from lowgear.commands.options import env_timeout_option, gears_option, list_opti
 @recipe_option
 @click.option("--episodes", default=200, show_default=True, help="Episodes of each agent when it is evaluated.")
 @gears_option
+@set_option
 @list_option("--cost-coefficients", lists.numbers, "As `lowgear train` takes them.  [default: the paper's]")
 @click.option(
     "--out",
@@ -36,7 +44,9 @@ from lowgear.commands.options import env_timeout_option, gears_option, list_opti
 )
 @env_timeout_option
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and about how long it would take.")
-def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options: Any) -> None:
+def study(
+    name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, assignments: tuple[str, ...], **options: Any
+) -> None:
     """Carry out the study NAME on each TASK, or on the paper's tasks.
 
     \b
@@ -61,6 +71,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     """
     from rich.console import Console
 
+    from lowgear.config import settings
     from lowgear.config.tasks import find
     from lowgear.report.terminal import print_table
     from lowgear.studies import catalogue, table
@@ -72,7 +83,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     chosen = catalogue.find(name)
     if options["episodes"] < 1:
         raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
-    setup = Setup(**options)
+    setup = Setup(**options, overrides=settings.from_assignments(assignments))
     named = [find(task) for task in tasks or chosen.tasks]
     groups = [group for task in named for group in chosen.groups(setup, task)]
     errors = Console(stderr=True)

@@ -12,12 +12,13 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.completion import assignments, task_names, variants
+from lowgear.commands.completion import task_names, variants
 from lowgear.commands.options import (
     env_timeout_option,
     gears_option,
     list_option,
     recipe_option,
+    set_option,
     steps_option,
     trust_option,
 )
@@ -81,14 +82,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Cut episodes there.  [default: the environment's own limit, or 10,000 where it sets none]",
 )
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="NAME=VALUE",
-    shell_complete=assignments,
-    help="Any setting of the recipe: --set batch=128 --set periods=2,5. `lowgear recipes show` lists them.",
-)
+@set_option
 @click.option(
     "--settings", type=click.Path(path_type=Path), metavar="FILE", help="The same from a TOML file: batch = 128."
 )

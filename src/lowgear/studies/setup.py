@@ -1,7 +1,7 @@
 """What a study was asked for, and the groups of agents it compares."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lowgear.config.paper import NOTHING, Figures
@@ -34,6 +34,7 @@ class Setup:
     steps: int | None = None  # None: the task's
     gears: tuple[int, ...] | None = None  # None: the task's
     cost_coefficients: tuple[float, ...] | None = None  # None: the task's
+    overrides: dict[str, Any] = field(default_factory=dict)  # settings of the recipe that all its agents have
 
     def config(
         self,
@@ -54,7 +55,7 @@ class Setup:
             variants=[variant],
             cost_coefficients=cost_coefficients or self.cost_coefficients,
             gears=gears or self.gears,
-            overrides=overrides,
+            overrides=self.overrides | (overrides or {}),
             evaluate_every=-(-steps // CHECKPOINTS),
             checkpoint_every=max(1, min(CHECKPOINT_AT_MOST, steps // CHECKPOINTS)),
         )
