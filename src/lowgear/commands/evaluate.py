@@ -75,7 +75,9 @@ def evaluate(
         runs,
         lambda run: _evaluate(run, chosen[run.path], options),
         as_json,
-        lambda _, report: tables.print_evaluation(report["agents"], [read_gear(gear) for gear in report["gears"]]),
+        lambda _, report: tables.print_evaluation(
+            report["agents"], [read_gear(gear) for gear in report.get("gears", ())]
+        ),
         lambda run, report: _keep(run, report, policies[run.path], replace),
     )
 
