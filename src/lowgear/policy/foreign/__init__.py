@@ -1,18 +1,19 @@
 """Policies of other libraries, read from their files without running anything that is in them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from lowgear import LowgearError
 from lowgear.policy.fields import BadField, reason
 from lowgear.policy.foreign.cleanrl import read_cleanrl
-from lowgear.policy.foreign.network import ForeignPolicy, normalised
+from lowgear.policy.foreign.network import ForeignPolicy, Statistics, normalised
 from lowgear.policy.foreign.onnx import read_onnx
 from lowgear.policy.foreign.sb3 import read_sb3
 from lowgear.policy.foreign.sbx import is_sbx, read_sbx
 from lowgear.policy.foreign.statistics import read_statistics
 from lowgear.policy.foreign.zips import MOST_BYTES, Archive, is_zip
 
-__all__ = ["KINDS", "ForeignPolicy", "read_foreign"]
+__all__ = ["KINDS", "ForeignPolicy", "load_statistics", "read_foreign"]
 KINDS = ("sb3", "sbx", "cleanrl", "onnx")
 
 
@@ -27,27 +28,44 @@ def read_foreign(path: Path, kind: str | None = None, normalise: Path | None = N
         policy = _policy(data, kind)
     except BadField as error:
         raise LowgearError(f"{path} cannot be imported: {reason(error)}") from None
-    if normalise is None:
+    statistics = None if normalise is None else load_statistics(normalise)
+    if statistics is None:
         return policy
-    raw = _read(normalise)
     try:
-        statistics = read_statistics(raw)
-        return policy if statistics is None else normalised(policy, statistics)
+        return normalised(policy, statistics)
     except BadField as error:
-        raise LowgearError(f"{normalise} cannot be used: {reason(error)}") from None
+        raise LowgearError(f"{normalise} cannot be used for {path}: {reason(error)}") from None
+
+
+def load_statistics(path: Path) -> Statistics | None:
+    """How observations are normalised; None where the file says that they are not."""
+    data = _read(path)
+    try:
+        return read_statistics(data)
+    except BadField as error:
+        raise LowgearError(f"{path} cannot be used to normalise: {reason(error)}") from None
 
 
 def _policy(data: bytes, kind: str | None) -> ForeignPolicy:
-    if kind == "onnx" or (kind is None and not is_zip(data)):
-        return read_onnx(data)
-    if kind == "cleanrl":
-        return read_cleanrl(data)
+    """By the reader of its kind."""
+    kind = kind or _kind(data)
+    if kind == "onnx":
+        policy = read_onnx(data)
+    elif kind == "cleanrl":
+        policy = read_cleanrl(data)
+    else:
+        policy = read_sbx(Archive(data)) if kind == "sbx" else read_sb3(Archive(data))
+    return replace(policy, kind=kind)
+
+
+def _kind(data: bytes) -> str:
+    """The library that wrote a file, by what is in it."""
+    if not is_zip(data):
+        return "onnx"
     archive = Archive(data)
-    if kind is None and "data" not in archive.names:
-        return read_cleanrl(data)
-    if kind is None:
-        kind = "sbx" if is_sbx(archive) else "sb3"
-    return read_sbx(archive) if kind == "sbx" else read_sb3(archive)
+    if "data" not in archive.names:
+        return "cleanrl"
+    return "sbx" if is_sbx(archive) else "sb3"
 
 
 def _read(path: Path) -> bytes:

@@ -55,6 +55,7 @@ class ForeignPolicy:
     observation_high: DoubleArray | None = None
     notes: tuple[str, ...] = ()  # what a person should know
     normalised: bool = False
+    kind: str = ""  # the reader: one of `foreign.KINDS`
 
     @property
     def obs_dim(self) -> int:
