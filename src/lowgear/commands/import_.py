@@ -1,7 +1,7 @@
 """`lowgear import`: a policy of another library becomes a policy file."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -9,9 +9,6 @@ from lowgear import LowgearError
 from lowgear.commands.completion import task_names
 from lowgear.commands.options import json_option
 from lowgear.commands.output import show
-
-if TYPE_CHECKING:
-    from lowgear.evaluation.imported import Imported
 
 SAFETENSORS = ".safetensors"
 
@@ -70,30 +67,13 @@ def import_(path: Path, task: str, out: Path, as_json: bool, **options: Any) -> 
 
     if out.suffix != SAFETENSORS:
         raise LowgearError(f"--out {out} is no name of a policy file: write {out.stem or 'policy'}{SAFETENSORS}")
+    if not out.parent.is_dir():
+        raise LowgearError(f"--out {out}: there is no directory {out.parent}; make it first")
     if out.exists() and path.exists() and out.samefile(path):
         raise LowgearError(f"--out {out} would replace the file that is imported: choose another name")
     imported = import_policy(path, task, **options)
-    out.parent.mkdir(parents=True, exist_ok=True)
     imported.policy.save(out)
-    show(_report(imported, task, out), as_json, _print)
-
-
-def _report(imported: "Imported", task: str, out: Path) -> dict[str, Any]:
-    foreign, header = imported.foreign, imported.policy.header
-    return {
-        "source": foreign.source,
-        "task": task,
-        "obs_dim": header.obs_dim,
-        "act_dim": header.act_dim,
-        "hidden": list(foreign.hidden),
-        "activation": foreign.activation,
-        "squash": foreign.squash,
-        "normalised": foreign.normalised,
-        "flops_per_step": header.cost.gears[0],
-        "checked": None if imported.check is None else imported.check._asdict(),
-        "notes": list(foreign.notes),
-        "out": str(out),
-    }
+    show(imported.report() | {"out": str(out)}, as_json, _print)
 
 
 def _print(report: dict[str, Any]) -> None:

@@ -43,6 +43,23 @@ class Imported(NamedTuple):
     policy: Policy
     check: Check | None  # None: the original was not loaded
 
+    def report(self) -> dict[str, Any]:
+        """In JSON's values."""
+        foreign, header = self.foreign, self.policy.header
+        return {
+            "source": foreign.source,
+            "task": header.task,
+            "obs_dim": header.obs_dim,
+            "act_dim": header.act_dim,
+            "hidden": list(foreign.hidden),
+            "activation": foreign.activation,
+            "squash": foreign.squash,
+            "normalised": foreign.normalised,
+            "flops_per_step": header.cost.gears[0],
+            "checked": None if self.check is None else self.check._asdict(),
+            "notes": list(foreign.notes),
+        }
+
 
 def import_policy(
     path: str | Path, task: str, *, normalise: str | Path | None = None, kind: str | None = None, check: bool = False

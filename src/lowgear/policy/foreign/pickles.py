@@ -7,6 +7,7 @@ numbers are bounded, so that a small pickle cannot keep us busy.
 """
 
 import pickletools
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -241,12 +242,8 @@ def read_pickle(
     """
     machine = Machine(allow, persistent)
     try:
-        for number, (code, argument, _) in enumerate(pickletools.genops(data)):
-            if number >= MOST_STEPS:
-                raise BadField(f"it has more than {MOST_STEPS:,} steps")
-            if code.name == "STOP":
-                break
-            machine.step(code.name, argument)
+        with warnings.catch_warnings(action="ignore"):  # of texts with odd backslashes
+            _follow(machine, data)
     except BadField:
         raise
     except (ValueError, OverflowError, TypeError, MemoryError) as error:
@@ -254,3 +251,13 @@ def read_pickle(
     if len(machine.stack) != 1:
         raise BadField("it is no whole pickle")
     return machine.pop()
+
+
+def _follow(machine: Machine, data: bytes) -> None:
+    """All steps of a pickle."""
+    for number, (code, argument, _) in enumerate(pickletools.genops(data)):
+        if number >= MOST_STEPS:
+            raise BadField(f"it has more than {MOST_STEPS:,} steps")
+        if code.name == "STOP":
+            break
+        machine.step(code.name, argument)

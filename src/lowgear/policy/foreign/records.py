@@ -48,7 +48,8 @@ def numbers(what: str, value: Any) -> DoubleArray:
     array = array if isinstance(array, np.ndarray) else array_of(what, array)
     if array.dtype.kind not in "fiu":
         raise BadField(f"{what} holds {array.dtype}, not numbers")
-    found: DoubleArray = array.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # of NaN, which is refused
+        found: DoubleArray = array.astype(np.float64)
     if not np.isfinite(found).all():
         raise BadField(f"{what} holds values that are not finite")
     return found
