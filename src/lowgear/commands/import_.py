@@ -57,7 +57,7 @@ def import_(path: Path, task: str, out: Path, as_json: bool, **options: Any) -> 
     otherwise. Stable-Baselines3 and SBX run pickles from the file when they load it: only for files that you trust.
     ONNX graphs are checked without being asked, where ONNX Runtime is installed.
 
-    What is written works wherever a policy file does: evaluate, report, export, bench deploy.
+    What is written is a policy file with one frozen gear: `lowgear evaluate` plays it.
 
     \b
       lowgear import sac.zip --task gym:HalfCheetah-v5 --out cheetah.safetensors
