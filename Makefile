@@ -36,7 +36,7 @@ test-slow: install  ## proofs that take minutes: sampling, learning
 	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	.venv-peers/bin/python -m pip install --quiet torch==2.13.0
 	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt \
-		'stable-baselines3>=2.7' 'sbx-rl>=0.20' 'rltools[mkl]==2.2.1'
+		'stable-baselines3>=2.7' 'sb3-contrib>=2.7' 'sbx-rl>=0.20' 'rltools[mkl]==2.2.1'
 	@touch $@
 
 test-peers: .venv-peers/installed  ## with Stable-Baselines3, in an environment of its own

@@ -20,11 +20,22 @@ from tests.fixtures.loaders import Loader, loaders, quick_statistics
 from tests.fixtures.mutations import ODD_VALUES, other_bytes
 from tests.fixtures.weights import HEADER, random_policy
 
-NAMES = ("policy", "demonstrations", "state", "config", "latest", "evaluation", "metrics", "settings", "scores")
+NAMES = (
+    "policy",
+    "demonstrations",
+    "state",
+    "config",
+    "latest",
+    "evaluation",
+    "metrics",
+    "settings",
+    "scores",
+    "foreign",
+)
 FORGIVING = ("evaluation", "metrics")  # the report shows what it can, and says what it can't
 MILLION = {
     "policy": 300_000,
-    "demonstrations": 130_000,
+    "demonstrations": 80_000,
     "state": 100_000,
     "config": 150_000,
     "latest": 100_000,
@@ -32,6 +43,7 @@ MILLION = {
     "metrics": 30_000,
     "settings": 100_000,
     "scores": 60_000,
+    "foreign": 50_000,
 }
 FROZEN = IMPORTED.to_json()
 QUICK = settings(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lowgear.agent import Agent
     from lowgear.agent.callbacks import Callback, Checkpoint, Evaluation, StopOnReturn
-    from lowgear.agent.functions import evaluate, export, report, tune
+    from lowgear.agent.functions import evaluate, export, import_policy, report, tune
 
 __version__ = "0.1.0"
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "export",
+    "import_policy",
     "load",
     "report",
     "tune",
@@ -51,7 +52,7 @@ def __getattr__(name: str) -> Any:
         from lowgear.agent import callbacks
 
         return getattr(callbacks, name)
-    if name in ("evaluate", "export", "report", "tune"):
+    if name in ("evaluate", "export", "import_policy", "report", "tune"):
         from lowgear.agent import functions
 
         return getattr(functions, name)

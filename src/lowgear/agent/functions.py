@@ -213,6 +213,31 @@ class _Found:
     run: RunDirectory | None  # None: of an agent
 
 
+@python_words()
+def import_policy(
+    path: str | Path,
+    task: str,
+    out: str | Path,
+    *,
+    normalise: str | Path | None = None,
+    kind: str | None = None,
+    check: bool = False,
+) -> dict[str, Any]:
+    """Make a policy file, `out`, of a policy that another library trained in the environment of `task`.
+
+    `kind` is sb3, sbx, cleanrl or onnx, where the file does not say so; `normalise` names the statistics of its
+    observations. `check` loads the file with its own library too, which runs what is in it. Returns what was read.
+    """
+    from lowgear.evaluation.imported import import_policy as read_policy
+    from lowgear.policy.foreign import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise LowgearError(f"kind={shown(kind)}: write {', '.join(KINDS)}")
+    imported = read_policy(path, task, normalise=normalise, kind=kind, check=check)
+    imported.policy.save(out)
+    return imported.report() | {"out": str(out)}
+
+
 def _read(controllers: Controllers, env: Any, best: bool, trust: bool) -> _Found:
     if isinstance(controllers, Agent):
         if best:
