@@ -14,9 +14,9 @@ COLUMNS = ("controller", "λ", "return", "large gear", "FLOPs per step", "FLOPs 
 TEXT = """\
 # {title}
 
-A controller for `{task}` in {gears} gears: a master network of {master_units} units picks one of the policies of
-{widths} hidden units every {periods} steps, and pays for what it picks. Trained with
-Lowgear for {steps:,} steps (recipe {recipe}, variant {variant}, seed {seed}).
+A controller for `{task}` with the gears {widths}: a master network of {master_units} units picks one every {periods}
+steps, and pays for what it picks. Trained with Lowgear for {steps:,} steps (recipe {recipe}, variant {variant}, seed
+{seed}).
 
 {scores}
 ## Use
@@ -56,7 +56,6 @@ def card(header: PolicyHeader, scores: Scores, name: str, file: str, licence: st
         + TEXT.format(
             title=f"{markdown_text(header.task)}, {markdown_text(header.variant)}",
             task=header.task.replace("`", "'"),
-            gears=len(header.gears),
             master_units=header.master_units,
             widths=" and ".join(map(str, header.gears)),
             periods=" or ".join(map(str, header.periods)),

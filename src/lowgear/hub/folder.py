@@ -5,7 +5,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,12 @@ def _config(request: ExportRequest, scores: Scores, file: str) -> bytes:
     training: dict[str, Any] | None = None
     if scores.run is not None and source.agent is not None:
         training = scores.run.raw | {"agents": [scores.run.raw["agents"][source.agent]]}
-    whole = {"library_name": "lowgear", "lowgear": __version__, "policy": file, "header": asdict(source.policy.header)}
+    whole = {
+        "library_name": "lowgear",
+        "lowgear": __version__,
+        "policy": file,
+        "header": source.policy.header.to_json(),
+    }
     return json.dumps(whole | {"training": training}, indent=2, default=str).encode()
 
 

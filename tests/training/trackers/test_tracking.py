@@ -92,7 +92,7 @@ def test_a_tracker_whose_store_is_back_is_told_what_follows(tmp_path, use):
 
 def test_a_slow_tracker_holds_nothing_up_and_is_left_behind(tmp_path, use, monkeypatch):
     monkeypatch.setattr(worker, "MOST_WAITING", 3)
-    monkeypatch.setattr(tracking, "END_S", 0.1)
+    monkeypatch.setattr(worker, "END_S", 0.1)
     tracker = use(Recording())
     tracker.held.clear()  # it never answers
     heard = train(new_run(tmp_path), trackers=("wandb",))

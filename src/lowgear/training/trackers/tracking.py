@@ -15,7 +15,7 @@ from lowgear.training.trackers import choice
 from lowgear.training.trackers.choice import Choice
 from lowgear.training.trackers.protocol import Rows, TrackedRun
 from lowgear.training.trackers.tensorboard import FOLDER
-from lowgear.training.trackers.worker import END_S, GIVE_UP_S, Worker
+from lowgear.training.trackers.worker import Worker
 
 Tell = Callable[[str], None]
 EVALUATION = "evaluation"  # the table of a run's last evaluation
@@ -68,10 +68,10 @@ class Tracking(Listener):
             for best in (False, True):
                 self.policy(agent, directory.policy(agent, best))
 
-    def close(self, wait_s: float = END_S) -> None:
+    def close(self, at_once: bool = False) -> None:
         """Let them finish, and tell what they have to say."""
         for worker in self._workers:
-            worker.end(self.status, wait_s)
+            worker.end(self.status, at_once)
         self.on_steps(0)
 
     def _call(self, method: str, *arguments: Any) -> None:
@@ -88,14 +88,14 @@ def tracked(
     if directory is None or chosen is None or not chosen.names:
         yield None
         return
-    tracking, wait_s = Tracking(TrackedRun(directory.path, config, _provenance(directory)), chosen, tell), END_S
+    tracking, at_once = Tracking(TrackedRun(directory.path, config, _provenance(directory)), chosen, tell), False
     try:
         yield tracking
     except (KeyboardInterrupt, SystemExit):
-        tracking.status, wait_s = "stopped", GIVE_UP_S
+        tracking.status, at_once = "stopped", True
         raise
     finally:
-        tracking.close(wait_s)
+        tracking.close(at_once)
 
 
 def add(directory: RunDirectory, config: RunConfig, tell: Tell, table: Rows = (), figures: Sequence[Path] = ()) -> None:

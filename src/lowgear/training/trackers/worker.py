@@ -4,6 +4,7 @@ A tracker that fails is told of once. What comes later is tried all the same: a 
 be back.
 """
 
+import contextlib
 import queue
 import threading
 import time
@@ -14,7 +15,8 @@ from lowgear.policy.fields import reason
 from lowgear.training.trackers.protocol import Ids, TrackedRun, Tracker
 
 MOST_WAITING = 2_000  # calls that a tracker may be behind
-END_S = 120.0  # that a run waits for its trackers at its end
+END_S = 120.0  # that a run waits at its end for a tracker that gets no further
+POLL_S = 0.5
 GIVE_UP_S = 5.0  # where it was told to stop at once
 
 
@@ -24,6 +26,8 @@ class Worker:
     def __init__(self, name: str, tracker: Tracker, run: TrackedRun, ids: Ids, keep: Callable[[Ids], None]) -> None:
         self._name, self._tracker, self._run, self._ids, self._keep = name, tracker, run, ids, keep
         self._kept, self._begun, self._warned = dict(ids), False, False
+        self._done = 0  # calls so far
+        self._ending: str | None = None  # the status that the run ends with
         self._calls: queue.Queue[tuple[str, tuple[Any, ...]] | None] = queue.Queue(MOST_WAITING)
         self._notices: queue.Queue[str] = queue.Queue()
         self._thread = threading.Thread(target=self._work, name=f"tracker {name}", daemon=True)
@@ -43,22 +47,26 @@ class Worker:
             found.append(self._notices.get())
         return found
 
-    def end(self, status: str, wait_s: float = END_S) -> None:
-        """Let it finish what it was handed; what takes longer is lost."""
-        until = time.monotonic() + wait_s
-        try:
-            self._calls.put(("end", (status,)), timeout=wait_s)
-            self._calls.put(None, timeout=max(0.0, until - time.monotonic()))
-        except queue.Full:
-            pass
-        self._thread.join(max(0.0, until - time.monotonic()))
+    def end(self, status: str, at_once: bool = False) -> None:
+        """Let it finish what it was handed; it is left behind where it gets no further, or all is to end at once."""
+        self._ending, wait_s = status, GIVE_UP_S if at_once else END_S
+        with contextlib.suppress(queue.Full):
+            self._calls.put_nowait(None)  # wakes it, if it waits
+        done, until = self._done, time.monotonic() + wait_s
+        while self._thread.is_alive() and time.monotonic() < until:
+            self._thread.join(min(wait_s, POLL_S))
+            if self._done != done and not at_once:
+                done, until = self._done, time.monotonic() + wait_s
         if self._thread.is_alive():
-            self._warn(f"it has not finished within {wait_s:g} s, and is left behind")
+            self._warn(f"it got no further for {wait_s:g} s at the end, and is left behind")
 
     def _work(self) -> None:
         self._try("begin", ())
-        while (call := self._calls.get()) is not None:
-            self._try(*call)
+        while self._ending is None or not self._calls.empty():
+            call = self._calls.get()
+            if call is not None:
+                self._try(*call)
+        self._try("end", (self._ending,))
 
     def _try(self, method: str, arguments: tuple[Any, ...]) -> None:
         try:
@@ -74,6 +82,7 @@ class Worker:
                 self._kept = dict(self._ids)
         except Exception as error:  # of any library, for any reason: none is worth a run
             self._warn(reason(error))
+        self._done += 1
 
     def _warn(self, why: str) -> None:
         if not self._warned:
