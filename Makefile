@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow test-peers test-page test-wheel test-faults test-results reproduce soak fuzz check \
-	format bench bench-peers peer-faults lock clean
+.PHONY: install demo test test-slow test-peers test-trackers test-page test-wheel test-faults test-results reproduce \
+	soak fuzz check format bench bench-peers peer-faults lock clean
 
 install: .venv/installed
 
@@ -41,6 +41,15 @@ test-slow: install  ## proofs that take minutes: sampling, learning
 
 test-peers: .venv-peers/installed  ## with Stable-Baselines3, in an environment of its own
 	.venv-peers/bin/python -m pytest -m peers
+
+.venv-trackers/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-trackers
+	.venv-trackers/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,mlflow,wandb]' \
+		'tensorboard>=2.20' 'huggingface_hub>=1'
+	@touch $@
+
+test-trackers: .venv-trackers/installed  ## what W&B, MLflow, TensorBoard and the Hugging Face hub read, without a network
+	.venv-trackers/bin/python -m pytest -m trackers
 
 bench-peers: .venv-peers/installed  ## the work of one asymmetric agent by Stable-Baselines3, SBX, RLtools and Lowgear
 	.venv-peers/bin/python benchmarks/peers.py --gears 8,64
@@ -111,4 +120,4 @@ lock:  ## write constraints.txt anew from what pyproject.toml admits today
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .venv-peers .venv-zoo .venv-fuzz .venv-lock .page-tools .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-peers .venv-trackers .venv-zoo .venv-fuzz .venv-lock .page-tools .pytest_cache .mypy_cache .ruff_cache

@@ -29,6 +29,7 @@ NAMES = (
     "evaluation",
     "metrics",
     "settings",
+    "tracking",
     "scores",
     "foreign",
 )
@@ -42,7 +43,8 @@ MILLION = {
     "evaluation": 30_000,
     "metrics": 30_000,
     "settings": 100_000,
-    "scores": 60_000,
+    "tracking": 20_000,
+    "scores": 40_000,
     "foreign": 50_000,
 }
 FROZEN = IMPORTED.to_json()
@@ -99,7 +101,7 @@ def test_any_value(every: dict[str, Loader], name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", ["config", "latest", "evaluation", "scores"])
+@pytest.mark.parametrize("name", ["config", "latest", "evaluation", "tracking", "scores"])
 def test_any_json(every: dict[str, Loader], name: str) -> None:
     loader = every[name]
     whole = json.loads(loader.files[0])

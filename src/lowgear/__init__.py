@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lowgear.agent import Agent
-    from lowgear.agent.callbacks import Callback, Checkpoint, Evaluation, StopOnReturn
+    from lowgear.agent.callbacks import Callback, Checkpoint, Evaluation, StopOnReturn, Tracking
     from lowgear.agent.functions import evaluate, export, import_policy, report, tune
 
 __version__ = "0.1.0"
@@ -17,6 +17,7 @@ __all__ = [
     "Evaluation",
     "LowgearError",
     "StopOnReturn",
+    "Tracking",
     "__version__",
     "evaluate",
     "export",
@@ -25,7 +26,7 @@ __all__ = [
     "report",
     "tune",
 ]
-CALLBACKS = ("Callback", "Checkpoint", "Evaluation", "StopOnReturn")
+CALLBACKS = ("Callback", "Checkpoint", "Evaluation", "StopOnReturn", "Tracking")
 
 
 class LowgearError(Exception):

@@ -172,20 +172,26 @@ def export(
     name: str | None = None,
     weights: str = "float32",
     unchecked: bool = False,
+    license: str | None = None,  # noqa: A002
+    repo: str | None = None,
     trust: bool = False,
 ) -> dict[str, Any]:
-    """One controller as C99, ONNX or NumPy (`format`: c, onnx, numpy), checked against its network on whole episodes.
+    """One controller as C99, ONNX or NumPy, or as a model of the Hugging Face hub (`format`: c, onnx, numpy, hub).
 
-    `agent` and `best` choose from a run directory. `name` begins every C symbol and file name. Returns what export.json
-    says, with the directory that was written to as `out`.
+    It is checked against its network on whole episodes. `agent` and `best` choose from a run directory. `name` begins
+    every C symbol and file name; `license` and `repo`, OWNER/NAME, are for the hub's model card. Returns what
+    export.json says, with the directory that was written to as `out`.
     """
     from lowgear.export import FORMATS
     from lowgear.export import export as write
     from lowgear.export.plain import default_name
     from lowgear.export.source import ExportRequest, default_out, of_policy, read, writable
+    from lowgear.hub.folder import hub_format
 
-    if format not in FORMATS:
-        raise LowgearError(f"format={shown(format)}: write {', '.join(FORMATS)}")
+    if format not in (*FORMATS, "hub"):
+        raise LowgearError(f"format={shown(format)}: write {', '.join(FORMATS)} or hub")
+    if format != "hub" and (license or repo):
+        raise LowgearError(f'license and repo are for format="hub", not for {format}: leave them out')
     if unchecked and format != "c":
         raise LowgearError(f'unchecked is for format="c": {format} is always checked')
     if isinstance(controllers, Agent):
@@ -199,7 +205,8 @@ def export(
         source = read(Path(controllers), agent, best, cost_coefficient, trust)
     place = writable(Path(out) if out is not None else default_out(source, format))
     chosen = name or default_name(source.policy.header.task)
-    found = write(ExportRequest(source, chosen, weights, unchecked=unchecked), format, place)
+    make = hub_format(license, repo, trust) if format == "hub" else None
+    found = write(ExportRequest(source, chosen, weights, unchecked=unchecked), format, place, make)
     return found | {"out": str(place)}
 
 

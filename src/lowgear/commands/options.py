@@ -1,8 +1,9 @@
 """Options that several commands share, and options that take lists."""
 
+import contextlib
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -62,6 +63,40 @@ trust_option = click.option(
     help="Trust the files: their task (gym:MODULE:ID, MODULE:NAME) may import its Python module, which runs that "
     "module's code, and links may lead out of the run.",
 )
+
+
+def track_option(default: str, each_run: bool = False) -> Callable[[Function], Function]:
+    """`--track`; for `each_run` of a command it also reaches the processes that train them, by LOWGEAR_TRACK."""
+
+    def convert(context: click.Context, _: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+        from lowgear.training.trackers import choice
+
+        chosen = choice.by_variable() if text is None else choice.parse(text)
+        if text is not None and each_run:
+            context.with_resource(_variable(choice.VARIABLE, text))
+        return None if text is None else chosen
+
+    return click.option(
+        "--track",
+        callback=convert,
+        metavar="LIST",
+        expose_value=not each_run,
+        help="Where the run is shown as well: tensorboard, wandb, mlflow, several with commas, or none.  "
+        f"[default: $LOWGEAR_TRACK, or {default}]",
+    )
+
+
+@contextlib.contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """An environment variable, for the time of a command."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
 
 
 def _watch(context: click.Context, _: click.Parameter, seconds: float) -> None:

@@ -15,6 +15,7 @@ from lowgear.commands.options import (
     recipe_option,
     set_option,
     steps_option,
+    track_option,
 )
 
 
@@ -42,6 +43,7 @@ from lowgear.commands.options import (
     show_default=True,
     help="Runs and tables of all studies.",
 )
+@track_option("none", each_run=True)
 @env_timeout_option
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and about how long it would take.")
 def study(
