@@ -176,8 +176,8 @@ def export(
 ) -> dict[str, Any]:
     """One controller as C99, ONNX or NumPy (`format`: c, onnx, numpy), checked against its network on whole episodes.
 
-    `agent` and `best` choose from a run directory. `name` begins every C symbol and file name. Returns what export.json
-    says, with the directory that was written to as `out`.
+    `agent` and `best` choose from a run directory; without `agent`, its best by evaluation. `name` begins every C
+    symbol and file name. Returns what export.json says, the `agent`, and where it was written as `out`.
     """
     from lowgear.export import FORMATS
     from lowgear.export import export as write
@@ -200,7 +200,7 @@ def export(
     place = writable(Path(out) if out is not None else default_out(source, format))
     chosen = name or default_name(source.policy.header.task)
     found = write(ExportRequest(source, chosen, weights, unchecked=unchecked), format, place)
-    return found | {"out": str(place)}
+    return found | {"agent": source.agent, "out": str(place)}
 
 
 @dataclass(frozen=True)
