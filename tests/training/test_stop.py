@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -273,7 +274,15 @@ def test_an_agent_whose_environment_gives_bad_numbers_stops_alone(healthy, tmp_p
     assert lines_of(directory, 0) == lines_of(healthy, 0)
 
 
-@slow
-def test_the_last_agent_ends_the_run(tmp_path):
-    with pytest.raises(LowgearError, match=r"agent \d stopped at \d+ steps: it diverged .*lower its learning rate"):
-        population(tmp_path / "run", (1e30, 1e29))
+def test_the_last_agent_ends_the_run_before_the_round_in_which_it_diverged(tmp_path):
+    said = r"agent \d stopped at (\d+) steps: it diverged .*lower its learning rate.*tries again from (\d+) steps"
+    found = []
+    for _ in range(2):  # the second time it goes on from there, to the same end
+        with pytest.raises(LowgearError, match=said) as error:
+            population(tmp_path / "run", (1e30, 1e29))
+        found.append(str(error.value))
+    directory, (ended, kept) = RunDirectory(tmp_path / "run"), map(int, re.search(said, found[0]).groups())
+    assert found[0] == found[1]
+    assert read_latest(directory).steps == kept == ended - 32
+    for policy in directory.load_policies():
+        assert all(np.isfinite(leaf).all() for leaf in leaves_of(policy.weights))
