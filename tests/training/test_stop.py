@@ -1,5 +1,6 @@
 """Runs that are stopped at any chunk go on bit for bit; one process at a time trains into a directory."""
 
+import errno
 import itertools
 import os
 import re
@@ -17,6 +18,7 @@ from lowgear import LowgearError, envs
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
+from lowgear.policy.files import hold
 from lowgear.policy.networks import leaves_of
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
@@ -286,3 +288,21 @@ def test_the_last_agent_ends_the_run_before_the_round_in_which_it_diverged(tmp_p
     assert read_latest(directory).steps == kept == ended - 32
     for policy in directory.load_policies():
         assert all(np.isfinite(leaf).all() for leaf in leaves_of(policy.weights))
+
+
+def test_a_lock_that_a_system_refuses_by_another_name(tmp_path, monkeypatch):
+    """POSIX lets a lock that is held be EACCES as well; where there are no locks nobody is refused."""
+    path = tmp_path / "lock"
+    hold(path).close()
+
+    def flock(number):
+        def refuse(*_):
+            raise OSError(number, os.strerror(number))
+
+        return refuse
+
+    monkeypatch.setattr("fcntl.flock", flock(errno.EACCES))
+    with pytest.raises(LowgearError, match=f"in use by process {os.getpid()} on "):
+        hold(path)
+    monkeypatch.setattr("fcntl.flock", flock(errno.ENOLCK))
+    hold(path).close()
