@@ -172,15 +172,7 @@ def test_the_finders_find(every: dict[str, Loader], monkeypatch: pytest.MonkeyPa
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_million_inputs(every: dict[str, Loader], name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    loader, taken = every[name], 0
-    for number in range(MILLION[name]):
-        draw = random.Random(f"{name} {number}")
-        change = loader.change if number % 2 else other_bytes
-        data = change(draw.choice(loader.files), draw)
-        try:
-            taken += loader.try_load(data)
-        except Exception as error:
-            raise AssertionError(f"input {number} of {name}: {data[:3000]!r}") from error
+    taken = every[name].feed(name, range(MILLION[name]))
     with capsys.disabled():
         print(f"\n{name}: {MILLION[name]:,} inputs, {taken:,} taken, the others refused in one line")
     assert taken == MILLION[name] if name in FORGIVING else 0 < taken < MILLION[name]
