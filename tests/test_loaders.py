@@ -16,7 +16,7 @@ from safetensors.numpy import save as pack
 
 from lowgear.policy.gears import read_gear
 from tests.fixtures.kinds import IMPORTED
-from tests.fixtures.loaders import Loader, loaders, quick_statistics
+from tests.fixtures.loaders import FORGIVING, MILLION, Loader, loaders, quick_statistics
 from tests.fixtures.mutations import ODD_VALUES, other_bytes
 from tests.fixtures.weights import HEADER, random_policy
 
@@ -33,20 +33,6 @@ NAMES = (
     "scores",
     "foreign",
 )
-FORGIVING = ("evaluation", "metrics")  # the report shows what it can, and says what it can't
-MILLION = {
-    "policy": 300_000,
-    "demonstrations": 80_000,
-    "state": 100_000,
-    "config": 150_000,
-    "latest": 100_000,
-    "evaluation": 30_000,
-    "metrics": 30_000,
-    "settings": 100_000,
-    "tracking": 20_000,
-    "scores": 40_000,
-    "foreign": 50_000,
-}
 FROZEN = IMPORTED.to_json()
 QUICK = settings(
     max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

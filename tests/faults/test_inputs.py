@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.fixtures.loaders import loaders, quick_statistics
-from tests.test_loaders import FORGIVING, MILLION
+from tests.fixtures.loaders import FORGIVING, MILLION, loaders, quick_statistics
 
 PART = 10  # of the million; other inputs than those
 
