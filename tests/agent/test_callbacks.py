@@ -5,9 +5,9 @@ import lowgear
 from lowgear import LowgearError
 from lowgear.agent.callbacks import OnLog, Sb3, as_callbacks
 from lowgear.training.trackers import choice
-from tests.agent.test_learning_on import ONE_GEAR
 from tests.fixtures.probes import Valley
 from tests.fixtures.trackers import Recording
+from tests.fixtures.training import ONE_GEAR
 
 
 class Notes(lowgear.Callback):

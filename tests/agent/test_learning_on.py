@@ -15,10 +15,9 @@ from lowgear.envs import make_env
 from lowgear.policy.networks import leaves_of
 from lowgear.training.loop import Training
 from tests.fixtures.probes import Valley
-from tests.fixtures.training import SMALL
+from tests.fixtures.training import ONE_GEAR, SMALL
 
 SETTINGS = SMALL | {"periods": (2, 3), "master_units": 4, "explore_share": 0.0}
-ONE_GEAR = {"gears": (2, 8), "cost_coefficient": 0.0, "variant": "large-only", "recipe": "paper", **SMALL}
 
 
 def new(env=Valley):

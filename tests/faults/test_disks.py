@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from tests.faults import tmpfs
-from tests.faults.children import Fault, arguments_of, preloading, steer, train
+from tests.faults.children import Fault, arguments_of, steer, train
 from tests.faults.conftest import same, sound
+from tests.faults.trials import failing, goes_on
 
 STEPS = 416  # checkpoints at 128, 256 and 384, and where it ends
-FOREVER = 1_000_000
 TARGETS = [
     (Fault("write", "rows-", at=2), errno.ENOSPC),
     (Fault("fsync", "rows-"), errno.EIO),
@@ -25,10 +25,6 @@ TARGETS = [
     (Fault("", at=30), errno.EROFS),  # everything
 ]
 IDS = [f"{fault.call or 'all'}-{fault.file}-{errno.errorcode[error]}" for fault, error in TARGETS]
-
-
-def failing(library, run, fault, error, times=FOREVER):
-    return preloading(library, run, fault._replace(do=str(error)), FAULT_TIMES=times)
 
 
 def refused(done, what="could not write"):
@@ -59,18 +55,8 @@ def test_a_run_stops_at_its_last_checkpoint(tmp_path, unbroken, library, counts,
 @pytest.mark.faults
 @pytest.mark.parametrize(("fault", "error"), TARGETS, ids=IDS)
 def test_a_run_goes_on(tmp_path, unbroken, library, counts, fault, error):
-    goes_on(tmp_path / "run", unbroken, library, fault, error)
+    goes_on(tmp_path / "run", unbroken, library, fault, error, STEPS)
     count(counts, f"{os.strerror(error)}, run went on")
-
-
-def goes_on(run, unbroken, library, fault, error, steps=STEPS):
-    """Where one call fails, the run says so, and ends as if it had not."""
-    done = train(run, steps, "--on-write-error", "go-on", env=failing(library, run, fault, error, times=1))
-    assert done.returncode == 0, done.stderr
-    said = " ".join(done.stderr.split())
-    assert os.strerror(error) in said
-    assert "going on meanwhile, the next checkpoint tries again" in said
-    same(run, unbroken(steps))
 
 
 @pytest.mark.faults

@@ -9,8 +9,7 @@ from click.testing import CliRunner
 from lowgear.commands.cli import cli
 from tests.faults.children import Fault, train
 from tests.faults.conftest import same
-from tests.faults.test_disks import goes_on
-from tests.faults.test_kills import QUICK, kill
+from tests.faults.trials import QUICK, goes_on, kill
 
 
 def test_kills_between_writes(tmp_path, unbroken, library):

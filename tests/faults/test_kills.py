@@ -4,10 +4,11 @@ import random
 
 import pytest
 
-from tests.faults.children import Fault, preloading, train, train_until
-from tests.faults.conftest import same, sound
+from tests.faults.children import Fault, preloading, train
+from tests.faults.conftest import same
+from tests.faults.trials import QUICK, kill
 
-QUICK, LONG = 224, 672  # steps; the last segment stays open
+LONG = 672  # steps; the last segment stays open
 CHAIN = 10  # kills of one run before it is let go
 
 FILES = ("rows-", "state-", "latest.json", "metrics.jsonl", "agent0.safetensors", "agent0-best.safetensors")
@@ -22,20 +23,6 @@ BOUNDARIES = [
     Fault("unlink", "state-", "after"),
     Fault("truncate", "metrics.jsonl", "before"),
 ]
-
-
-def kill(run, steps, faults, library, draw, counts):
-    """Kill a run by each of the faults, in turn; those that it ended before are given back."""
-    done = 0
-    for number, fault in enumerate(faults):
-        if not train_until(run, steps, fault, library, draw):
-            return faults[number:]
-        counts["kills survived"] += 1
-        counts[f"  {fault.call} {fault.file}".rstrip()] += 1
-        before, done = done, sound(run)
-        assert done >= before, f"{fault} lost a checkpoint"
-        counts["  checkpoints that were there after them, whole"] += done > 0
-    return []
 
 
 @pytest.mark.faults

@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.children import train
 from tests.faults.conftest import same
-from tests.faults.test_kills import QUICK
+from tests.faults.trials import QUICK
 
 
 @pytest.mark.faults
