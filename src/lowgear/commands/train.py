@@ -13,6 +13,7 @@ import click
 from lowgear import LowgearError
 from lowgear.commands import lists
 from lowgear.commands.completion import assignments, task_names, variants
+from lowgear.commands.executors import NAMES, Place, executor_options
 from lowgear.commands.options import (
     env_timeout_option,
     gears_option,
@@ -105,6 +106,13 @@ if TYPE_CHECKING:
 )
 @click.option("--out", type=click.Path(path_type=Path), help="The run's directory.  [default: runs/TASK-RECIPE-TIME]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with this run instead.")
+@executor_options
+@click.option(
+    "--shards",
+    type=int,
+    metavar="N",
+    help="With --jobs or --ray, programs that the agents are spread over.  [default: as many as go at once]",
+)
 @env_timeout_option
 @trust_option
 def train(task: str | None, resume: Path | None, trust: bool, on_write_error: str, **options: Any) -> None:
@@ -115,6 +123,9 @@ def train(task: str | None, resume: Path | None, trust: bool, on_write_error: st
     directory; `--resume DIR` goes on exactly where it was, and with --steps N up to N steps. Ctrl-C and `kill` stop a
     run at a checkpoint.
 
+    A population too large for one program is spread over several, on this machine (--jobs) or on a Ray cluster (--ray).
+    Agents learn as they would together, and are one run in the end; `lowgear study status DIR` shows where it stands.
+
     \b
       lowgear train cartpole-swingup --steps 100000 --seeds 0-2
       lowgear train walker-stand --variants asymmetric,small-only,large-only --seeds 0-4
@@ -122,12 +133,19 @@ def train(task: str | None, resume: Path | None, trust: bool, on_write_error: st
       lowgear train arm:Arm --steps 50000            the class Arm of arm.py, here
       lowgear train --resume runs/walker-stand-modern-20261115-081500
     """
+    from lowgear.commands.train_spread import train_spread
     from lowgear.config.run_directory import RunDirectory
+    from lowgear.studies.shards import is_spread
 
     if task is not None and resume is not None and Path(task).is_dir():
         raise LowgearError(f"--resume goes on with one run at a time: name {resume} or {task}")
     if (task is None) == (resume is None):
         raise LowgearError("name a TASK to train, or a run to go on with by --resume DIR, and not both")
+    place, shards = Place(**{name: options.pop(name) for name in NAMES}), options.pop("shards")
+    if shards is not None and shards < 1:
+        raise LowgearError(f"--shards {shards}: write 1 or more")
+    if shards is not None and not place.elsewhere:
+        raise LowgearError(f"--shards {shards} is for --jobs or --ray: add one of them, or leave it out")
     if resume is not None:
         _reject_options_beside_resume()
         directory = RunDirectory(resume, trust)
@@ -137,6 +155,11 @@ def train(task: str | None, resume: Path | None, trust: bool, on_write_error: st
     else:
         assert task is not None
         directory, config = _new_run(task, options)
+    if place.elsewhere or is_spread(directory):
+        if directory.latest.exists():
+            raise LowgearError(f"{directory.path} is one program already: go on with it without --jobs or --ray")
+        train_spread(directory, config, place, shards)
+        return
     try:
         _run(directory, config, go_on=on_write_error == "go-on")
     except LowgearError:
@@ -150,7 +173,16 @@ def _reject_options_beside_resume() -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if given and name not in ("task", "resume", "steps", "trust", "on_write_error", "env_timeout"):
+        if given and name not in (
+            "task",
+            "resume",
+            "steps",
+            "trust",
+            "on_write_error",
+            "env_timeout",
+            "shards",
+            *NAMES,
+        ):
             raise LowgearError(
                 f"{parameter.opts[0]} cannot change a run that goes on: leave it out, or start a new run"
             )

@@ -82,6 +82,7 @@ class Training:
         groups: int | None = None,  # that collect at once
         capacity: int | None = None,  # steps that each agent's ring holds; None: as many as the run needs
         go_on: bool = False,  # where something can't be written
+        parts: int | None = None,  # that an agent's learners are cut into; None: as the cores go
     ) -> None:
         self.config, self.spec = config, env.spec
         self._directory = directory
@@ -109,7 +110,9 @@ class Training:
             self.cost = method.cost
             agents = parameters_of(config, env.spec, tariff_of(config, method.cost))
             which = learners_needed(config, method)
-            self.learner = held.enter_context(closing(ParallelLearner(method, agents, capacity, which=which)))
+            self.learner = held.enter_context(
+                closing(ParallelLearner(method, agents, capacity, which=which, parts=parts))
+            )
             behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
             published = self.learner.published()
             self.cost_units = published.cost_units  # (P,): of relative cost coefficients
@@ -235,6 +238,7 @@ class Training:
             with self._refusals.met(checkpoint=True):
                 if self._checkpoints.poll():
                     self._refusals.committed()
+                    self._tell_checkpoint()
         if at_log:
             self._log()
         if at_evaluation:
@@ -313,6 +317,10 @@ class Training:
         for listener in self._listeners:
             listener.on_notice(text)
 
+    def _tell_checkpoint(self) -> None:
+        for listener in self._listeners:
+            listener.on_checkpoint()
+
     def _write_stopped(self) -> None:
         if self._directory is not None:
             data = stopped_file(self.stopped)
@@ -383,7 +391,8 @@ class Training:
         self._finish_evaluation()
         self._checkpoints.end_segment()
         with self._refusals.met(checkpoint=True):
-            self._checkpoints.wait()
+            if self._checkpoints.wait():
+                self._tell_checkpoint()
         with self._refusals.met(checkpoint=True):
             self._write_waiting()
             self._refusals.committing()
