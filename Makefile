@@ -44,7 +44,7 @@ test-peers: .venv-peers/installed  ## with Stable-Baselines3, in an environment 
 
 .venv-ray/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-ray
-	.venv-ray/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray]'
+	.venv-ray/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray,sweep]'
 	@touch $@
 
 test-ray: .venv-ray/installed  ## studies on clusters of this machine, with kills; twenty minutes on two cores

@@ -107,16 +107,16 @@ class _Running:
         return None
 
 
-def carry_out(pool: Pool, programs: Iterable[Program], watcher: Watcher) -> Iterator[Ended]:
+def carry_out(pool: Pool, programs: Iterable[Program], watcher: Watcher, most: int | None = None) -> Iterator[Ended]:
     """Every program, as they end. A signal stops those that run at a checkpoint, then ends the command.
 
-    Programs are asked for when there is room for them.
+    Programs are asked for when there is room for them, for `most` at once where that is told.
     """
-    waiting, running = iter(programs), list[_Running]()
+    waiting, running, most = iter(programs), list[_Running](), most or pool.most
     try:
         with stops(lambda: _stop_all(running)) as heard:
             while True:
-                while heard.number is None and len(running) < pool.most and (program := next(waiting, None)):
+                while heard.number is None and len(running) < most and (program := next(waiting, None)):
                     running.append(_Running(pool, program))
                 if not running:
                     break

@@ -54,10 +54,9 @@ class ProgressFile(Listener):
 
     def on_evaluation(self, lines: list[LogLine]) -> None:
         """How its agents score."""
-        found = [line["success_rate"] if line.get("scored_by") == "success" else line["return_mean"] for line in lines]
-        known = [score for score in found if score is not None]
-        if known:
-            self._state["scores"].append([lines[0]["steps"], sum(known) / len(known)])
+        score = score_of(lines)
+        if score is not None:
+            self._state["scores"].append([lines[0]["steps"], score])
             self._write()
 
     def _write(self) -> None:
@@ -67,6 +66,13 @@ class ProgressFile(Listener):
             partial.write_text(json.dumps(self._state))
             os.replace(partial, self._path)
             self._sent()
+
+
+def score_of(lines: list[LogLine]) -> float | None:
+    """The agents' mean: success rate where a task is judged by it, or return."""
+    by_success = all(line.get("success_rate") is not None and line.get("scored_by") != "return" for line in lines)
+    found = [float(line["success_rate"] if by_success else line["return_mean"]) for line in lines]
+    return sum(found) / len(found) if found else None
 
 
 def read(folder: Path, attempt: str) -> ProgramProgress | None:
