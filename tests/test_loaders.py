@@ -19,7 +19,19 @@ from tests.fixtures.loaders import Loader, loaders, quick_statistics
 from tests.fixtures.mutations import ODD_VALUES, other_bytes
 from tests.fixtures.weights import HEADER, random_policy
 
-NAMES = ("policy", "demonstrations", "state", "config", "latest", "evaluation", "metrics", "settings", "scores")
+NAMES = (
+    "policy",
+    "demonstrations",
+    "state",
+    "config",
+    "latest",
+    "evaluation",
+    "metrics",
+    "settings",
+    "scores",
+    "status",
+    "speeds",
+)
 FORGIVING = ("evaluation", "metrics")  # the report shows what it can, and says what it can't
 MILLION = {
     "policy": 300_000,
@@ -30,7 +42,9 @@ MILLION = {
     "evaluation": 30_000,
     "metrics": 30_000,
     "settings": 100_000,
-    "scores": 60_000,
+    "scores": 30_000,
+    "status": 20_000,
+    "speeds": 10_000,
 }
 QUICK = settings(
     max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

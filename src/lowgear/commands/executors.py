@@ -1,5 +1,6 @@
 """Options of commands that carry out several programs: here, in several processes, or on a cluster."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,6 +70,8 @@ class Place:
             if value is not None and not 0 <= value < 1e6:
                 raise LowgearError(f"{name} {value:g}: write a number of 0 or more")
         self._jobs, self._ray, self._cpus, self._gpus = jobs, ray, cpus, gpus
+        if self.elsewhere:  # a GPU of this machine is for the programs
+            os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         self.remote: Remote | None = None
         self.runs: Path | None = None  # where it is not the command's own
         if storage is not None and stores.is_url(storage):
@@ -80,6 +83,17 @@ class Place:
     def elsewhere(self) -> bool:
         """Whether it was named."""
         return self._jobs is not None or self._ray is not None
+
+    def keep_below(self, name: str) -> None:
+        """Let a URL hold the runs of several commands, each below a name of its own."""
+        from lowgear.studies.storage import Remote
+
+        if self.runs is not None:
+            raise LowgearError(
+                f"--storage {self.runs.parent}: write a URL, or give a directory that all share as --out"
+            )
+        if self.remote is not None:
+            self.remote = Remote(f"{self.remote.url.rstrip('/')}/{name}")
 
     @contextmanager
     def pool(self, runs: Path, always: bool = False) -> "Iterator[tuple[Pool | None, int]]":

@@ -68,10 +68,6 @@ def sweep(
         raise LowgearError(f"--trials {trials}: write 1 or more")
     searched, fixed = space.parse(assignments)
     place, named = Place(**{name: options.pop(name) for name in NAMES}), find(task)
-    if place.runs is not None:
-        raise LowgearError(
-            "--storage of a sweep is a URL; without one its runs are kept in --out, which machines share"
-        )
     steps = options.pop("steps") or named.steps
 
     def config(settings: dict[str, Any]) -> Any:
@@ -88,6 +84,7 @@ def sweep(
     config({})
     make(named, 1).close()
     out = out or Path("sweeps") / f"{file_name(named.name)}-{options['recipe']}"
+    place.keep_below(out.name)
     with place.pool(out / "runs", always=True) as (pool, slots):
         assert pool is not None
         overview, display = Overview(out, "sweep", slots), StudyDisplay(Console(stderr=True))
@@ -99,6 +96,10 @@ def sweep(
                 if place.remote is not None and result.kind != "failed":
                     place.remote.fetch(out / "runs" / program.name, checkpoints=False)
             state = "done"
+        except (KeyboardInterrupt, SystemExit):
+            display.close()
+            click.echo("stopped; the same command goes on from here", err=True)
+            raise
         finally:
             display.close()
             overview.end(state)

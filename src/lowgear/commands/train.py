@@ -135,7 +135,7 @@ def train(task: str | None, resume: Path | None, trust: bool, on_write_error: st
     """
     from lowgear.commands.train_spread import train_spread
     from lowgear.config.run_directory import RunDirectory
-    from lowgear.studies.shards import is_spread
+    from lowgear.studies.shards import has_begun, is_spread
 
     if task is not None and resume is not None and Path(task).is_dir():
         raise LowgearError(f"--resume goes on with one run at a time: name {resume} or {task}")
@@ -154,16 +154,16 @@ def train(task: str | None, resume: Path | None, trust: bool, on_write_error: st
             config = directory.extend(config, options["steps"])
     else:
         assert task is not None
-        directory, config = _new_run(task, options)
-    if place.elsewhere or is_spread(directory):
-        if directory.latest.exists():
-            raise LowgearError(f"{directory.path} is one program already: go on with it without --jobs or --ray")
-        train_spread(directory, config, place, shards)
-        return
+        directory, config = _new_run(task, options, together=not place.elsewhere)
+    if place.elsewhere and directory.latest.exists():
+        raise LowgearError(f"{directory.path} is one program already: go on with it without --jobs or --ray")
     try:
-        _run(directory, config, go_on=on_write_error == "go-on")
+        if place.elsewhere or is_spread(directory):
+            train_spread(directory, config, place, shards)
+        else:
+            _run(directory, config, go_on=on_write_error == "go-on")
     except LowgearError:
-        if resume is None and directory.untouched:
+        if resume is None and directory.untouched and not has_begun(directory):
             shutil.rmtree(directory.path, ignore_errors=True)  # it would only stand in the way of another try
         raise
 
@@ -188,7 +188,8 @@ def _reject_options_beside_resume() -> None:
             )
 
 
-def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConfig]":
+def _new_run(name: str, options: dict[str, Any], together: bool) -> "tuple[RunDirectory, RunConfig]":
+    """Its directory; a population that learns `together`, in this process, must fit into its memory."""
     from lowgear.config import settings
     from lowgear.config.run_directory import RunDirectory
     from lowgear.config.tasks import file_name, find
@@ -206,7 +207,8 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
     overrides |= {key: value for key in of_recipe if (value := options.pop(key)) is not None}
     config = _resolved(task, options, overrides)
     env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
-    memory.check(method_of(config, env.spec, env.goal_rule), len(config.agents), config.capacity)
+    population = len(config.agents) if together else 1
+    memory.check(method_of(config, env.spec, env.goal_rule), population, config.capacity)
     env.close()
     if out is not None:
         directory = RunDirectory(out)

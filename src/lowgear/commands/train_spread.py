@@ -23,10 +23,7 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
     from lowgear.studies.progress import StudyDisplay
     from lowgear.training.checkpoint import read_latest
 
-    if place.runs is not None:
-        raise LowgearError(
-            "--storage of a run is a URL; without one its shards are kept in --out, which machines share"
-        )
+    place.keep_below(directory.path.name)
     runs = directory.path / spread.FOLDER
     with place.pool(runs, always=True) as (pool, slots):
         assert pool is not None
@@ -51,6 +48,10 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
                 elif result.kind == "done" and place.remote is not None:
                     place.remote.fetch(runs / program.name)
             state = "failed" if failures else "done"
+        except (KeyboardInterrupt, SystemExit):
+            display.close()
+            click.echo(f"stopped; go on with `lowgear train --resume {directory.path}`", err=True)
+            raise
         finally:
             display.close()
             overview.end(state)

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from lowgear import LowgearError
@@ -171,6 +171,9 @@ def _carry_out(job: Job) -> None:
     remote = storage.Remote(job.storage) if job.storage else None
     if remote is not None:
         remote.fetch(directory.path)
+    if directory.config.exists() and replace(directory.read_config(), steps=config.steps) != config:
+        where = job.storage or directory.path.parent
+        raise LowgearError(f"{where} holds another run {directory.path.name}: choose another place")
     latest = read_latest(directory) if directory.config.exists() else None
     mirror = storage.Mirror(remote, directory) if remote is not None else None
     shown = ProgressFile(

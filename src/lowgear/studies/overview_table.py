@@ -24,7 +24,7 @@ def table(status: StudyStatus) -> RenderableType:
             program.task,
             program.gears,
             str(program.agents),
-            ProgressBar(total=program.steps, completed=done, width=BAR_WIDTH),
+            ProgressBar(total=max(1, program.steps), completed=done, width=BAR_WIDTH),
             f"{done:,}/{program.steps:,}",
             describe(program),
         )

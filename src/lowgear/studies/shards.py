@@ -44,6 +44,11 @@ def is_spread(directory: RunDirectory) -> bool:
     return (directory.path / FOLDER).is_dir()
 
 
+def has_begun(directory: RunDirectory) -> bool:
+    """Whether there is anything in them."""
+    return any((directory.path / FOLDER).glob("*/config.json"))
+
+
 def existing(directory: RunDirectory, config: RunConfig) -> list[Program]:
     """The programs that a run was spread over, as far as its directory tells."""
     count = len(list((directory.path / FOLDER).glob("shard*")))
