@@ -18,6 +18,7 @@ from lowgear.config.run_directory import RunDirectory
 from lowgear.studies import overview
 from lowgear.training.checkpoint import read_latest
 from tests.conftest import COMPILE_QUICKLY
+from tests.fixtures.training import policy_bytes, without_speed
 
 pytestmark = pytest.mark.ray
 PERIOD = ["study", "period", "reacher-easy", "--recipe", "paper", "--steps", "2304", "--gears", "2,4"]
@@ -115,6 +116,34 @@ def test_machines_that_share_no_directory_keep_runs_at_a_url(tmp_path, cluster, 
     after = {path.parent.name: path.stat().st_mtime_ns for path in tmp_path.glob("bucket/*/scores.json")}
     assert len(after) == 6
     assert {name: after[name] for name in done} == done
+
+
+def test_a_population_is_spread_over_machines_and_comes_to_what_one_program_does(tmp_path, cluster) -> None:
+    sizes = ["--steps", "640", "--gears", "2,4", "--critic-units", "4", "--set", "batch=16", "--seeds", "0-2"]
+    sizes += ["--set", "random_steps=64", "--evaluate-episodes", "1"]
+    train = [sys.executable, "-m", "lowgear", "train", "reacher-easy", *sizes]
+    place = ["--ray", cluster, "--cpus", "1", "--shards", "2", "--storage", (tmp_path / "bucket").as_uri()]
+    for name, options in (("whole", []), ("spread", place)):
+        ended = subprocess.run(
+            [*train, *options, "--out", tmp_path / name], capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+    whole, spread = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "spread")
+    assert policy_bytes(spread, 3) == policy_bytes(whole, 3)
+    assert without_speed(spread) == without_speed(whole)
+    assert {path.name for path in (tmp_path / "bucket" / "spread").iterdir()} == {"shard0", "shard1"}
+
+
+def test_a_sweep_on_a_cluster(tmp_path, cluster) -> None:
+    pytest.importorskip("optuna")
+    options = ["--set", "batch=16:32", "--set", "random_steps=64", "--steps", "320", "--seeds", "0", "--gears", "2,4"]
+    place = ["--ray", cluster, "--cpus", "1", "--storage", (tmp_path / "bucket").as_uri()]
+    command = [sys.executable, "-m", "lowgear", "sweep", "reacher-easy", *options, "--evaluate-episodes", "1"]
+    command += ["--trials", "3", *place, "--out", str(tmp_path / "sweep")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert len(list(tmp_path.glob("sweep/runs/trial*/config.json"))) == 3
+    assert len(list(tmp_path.glob("bucket/sweep/trial*/config.json"))) == 3
 
 
 def test_ctrl_c_stops_at_checkpoints(tmp_path, cluster) -> None:

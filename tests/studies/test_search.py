@@ -8,8 +8,14 @@ from click.testing import CliRunner
 
 from lowgear import LowgearError
 from lowgear.commands.cli import cli
+from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
+from lowgear.config.tasks import find
 from lowgear.studies import space
+from lowgear.studies.child import Result
+from lowgear.studies.overview import Overview
+from lowgear.studies.progress_file import ProgramProgress
+from lowgear.studies.search import Search
 from lowgear.studies.space import Choices, Range
 
 
@@ -79,6 +85,74 @@ def test_a_sweep_goes_on_with_more_trials(tmp_path) -> None:
     assert json.loads((tmp_path / "status.json").read_text())["state"] == "done"
     other = CliRunner().invoke(cli, ["sweep", "cartpole-swingup", *options, "--set", "chunk=32", "--trials", "6"])
     assert "is of another sweep" in str(other.exception)
+
+
+@pytest.fixture
+def search(tmp_path, monkeypatch):
+    """Makes a search of a learning rate, which is also its score."""
+    pytest.importorskip("optuna")
+    monkeypatch.setattr("lowgear.studies.search.final_score", lambda directory: scores[directory.path.name])
+    scores: dict[str, float] = {}
+
+    def config(settings):
+        return resolve(find("reacher-easy"), steps=960, evaluate_every=96, overrides={"chunk": 32} | settings)
+
+    def make(trials):
+        overview = Overview(tmp_path, "sweep")
+        return Search(tmp_path, {"learning_rate": Range(0.1, 1.0, False)}, trials, config, overview)
+
+    def go(search, limit=None):
+        """Carry out its programs, or so many of them: each scores its learning rate, from its first evaluation on."""
+        for count, program in enumerate(search.programs()):
+            if count == limit:
+                return
+            scores[program.name] = score = program.config.agents[0].learning_rate
+            marks = [(steps, score) for steps in range(96, 960, 96)]
+            heard = (ProgramProgress("", 0, None, None, tuple(marks[: n + 1])) for n in range(len(marks)))
+            pruned = any(search.on_progress(program, each) is False for each in heard)
+            search.on_end(program, Result("stopped" if pruned else "done"))
+
+    return make, go
+
+
+@pytest.mark.ray
+def test_poor_trials_are_stopped_early(search) -> None:
+    make, go = search
+    found = make(20)
+    go(found)
+    results = found.results()
+    states = [one.state for one in results]
+    assert len(results) == 20
+    assert states.count("stopped early") >= 5
+    assert states[0] == "done"
+    best = max(one.settings["learning_rate"] for one in results)
+    assert results[0].settings["learning_rate"] == results[0].score == pytest.approx(best)
+
+
+@pytest.mark.ray
+def test_a_trial_that_was_running_when_a_sweep_was_killed_goes_on(search) -> None:
+    make, go = search
+    first = make(4)
+    go(first, 2)  # the third was begun
+    again = make(4)
+    programs = [program.name for program in again.programs()]
+    assert programs == ["trial0002", "trial0003"]
+    (running,) = [one for one in first.results() if one.number == 2]
+    assert running.state == "running"
+
+
+@pytest.mark.ray
+def test_settings_that_make_no_run_are_failed_trials(tmp_path) -> None:
+    pytest.importorskip("optuna")
+
+    def config(settings):
+        if settings:
+            raise LowgearError("no such thing")
+        return resolve(find("reacher-easy"), steps=960)
+
+    found = Search(tmp_path, {"batch": Range(1, 9, False)}, 9, config, Overview(tmp_path, "sweep"))
+    with pytest.raises(LowgearError, match="the first 5 trials have failed, the last because: no such thing"):
+        list(found.programs())
 
 
 def test_without_optuna_it_says_how_to_install_it(tmp_path, monkeypatch) -> None:

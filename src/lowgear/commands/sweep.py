@@ -88,13 +88,12 @@ def sweep(
     with place.pool(out / "runs", always=True) as (pool, slots):
         assert pool is not None
         overview, display = Overview(out, "sweep", slots), StudyDisplay(Console(stderr=True))
-        search, state = Search(out, searched, trials, config, overview, search_seed), "stopped"
+        search, state = Search(out, searched, trials, config, overview, search_seed, place.remote), "stopped"
         overview.begin()
         display.watch(overview)
         try:
-            for program, result in executors.carry_out(pool, search.programs(), search, slots):
-                if place.remote is not None and result.kind != "failed":
-                    place.remote.fetch(out / "runs" / program.name, checkpoints=False)
+            for _ in executors.carry_out(pool, search.programs(), search, slots):
+                pass
             state = "done"
         except (KeyboardInterrupt, SystemExit):
             display.close()

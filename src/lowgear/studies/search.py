@@ -21,6 +21,7 @@ from lowgear.studies.overview import Overview, ProgramStatus
 from lowgear.studies.program import Program, cut_here
 from lowgear.studies.progress_file import ProgramProgress, score_of
 from lowgear.studies.space import Choices, Space, to_json
+from lowgear.studies.storage import Remote
 
 INSTALL = "pip install 'lowgear[sweep]'"
 JOURNAL, DEFINITION = "journal.log", "sweep.json"
@@ -50,6 +51,7 @@ class Search(Watcher):
         resolve: Callable[[dict[str, Any]], RunConfig],  # a trial's settings
         overview: Overview,
         seed: int = 0,
+        remote: Remote | None = None,  # where its programs keep their runs, if not in `out`
     ) -> None:
         try:
             import optuna
@@ -60,6 +62,7 @@ class Search(Watcher):
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._out, self._space, self._trials, self._resolve, self._overview = out, space, trials, resolve, overview
+        self._remote = remote
         self._live: dict[str, Any] = {}  # trials by their programs' names
         self._pruned: set[str] = set()
         self._reported: dict[str, set[int]] = {}  # steps at which a program was judged
@@ -112,9 +115,11 @@ class Search(Watcher):
         from optuna.trial import TrialState
 
         self._overview.on_end(program, result)
-        trial = self._live.pop(program.name)
+        trial, path = self._live.pop(program.name), self._out / "runs" / program.name
+        if self._remote is not None and result.kind != "failed":
+            self._remote.fetch(path, checkpoints=False)
         if result.kind == "done":
-            score = final_score(RunDirectory(self._out / "runs" / program.name))
+            score = final_score(RunDirectory(path))
             if score is not None and math.isfinite(score):
                 self._study.tell(trial, score)
                 return
