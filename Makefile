@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow test-peers test-ray test-page test-wheel test-faults soak fuzz check format bench \
-	bench-peers bench-ray peer-faults lock clean
+.PHONY: install demo test test-slow test-peers test-trackers test-ray test-page test-wheel test-faults test-results \
+	reproduce soak fuzz check format bench bench-peers bench-ray peer-faults lock clean
 
 install: .venv/installed
 
@@ -36,11 +36,20 @@ test-slow: install  ## proofs that take minutes: sampling, learning
 	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	.venv-peers/bin/python -m pip install --quiet torch==2.13.0
 	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt \
-		'stable-baselines3>=2.7' 'sbx-rl>=0.20' 'rltools[mkl]==2.2.1'
+		'stable-baselines3>=2.7' 'sb3-contrib>=2.7' 'sbx-rl>=0.20' 'rltools[mkl]==2.2.1'
 	@touch $@
 
 test-peers: .venv-peers/installed  ## with Stable-Baselines3, in an environment of its own
 	.venv-peers/bin/python -m pytest -m peers
+
+.venv-trackers/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-trackers
+	.venv-trackers/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,mlflow,wandb]' \
+		'tensorboard>=2.20' 'huggingface_hub>=1'
+	@touch $@
+
+test-trackers: .venv-trackers/installed  ## what W&B, MLflow, TensorBoard and the Hugging Face hub read, without a network
+	.venv-trackers/bin/python -m pytest -m trackers
 
 .venv-ray/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-ray
@@ -90,6 +99,12 @@ fuzz: .venv-fuzz/installed  ## coverage-guided fuzzing of every loader, for SECO
 test-faults: install  ## kills at every kind of moment, full disks, lost permissions, jumping clocks, two writers
 	$(BIN)/python -m pytest -m faults
 
+test-results: install  ## plays the policies in results/evidence again and holds them against the committed figures
+	$(BIN)/python -m pytest -m results tests/test_results.py
+
+reproduce: install  ## a row of results/evidence from nothing: make reproduce TASK=walker-stand
+	$(BIN)/python benchmarks/evidence.py reproduce $(TASK)
+
 soak: install  ## save, kill, resume, evaluate for SECONDS; ends with an error where anything grows
 	$(BIN)/python -m tests.faults.soak --seconds $(or $(SECONDS),3600)
 
@@ -116,4 +131,4 @@ lock:  ## write constraints.txt anew from what pyproject.toml admits today
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .venv-peers .venv-ray .venv-zoo .venv-fuzz .venv-lock .page-tools .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-peers .venv-trackers .venv-ray .venv-zoo .venv-fuzz .venv-lock .page-tools .pytest_cache .mypy_cache .ruff_cache

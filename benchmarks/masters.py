@@ -24,9 +24,9 @@ from lowgear.config.run import resolve
 from lowgear.envs import make_env
 from lowgear.evaluation.evaluate import at_settings, play_policies, summarise
 from lowgear.learning.networks import Layer, init_mlp
-from lowgear.policy.controller import stack
 from lowgear.policy.file import load as load_policy
 from lowgear.policy.files import write_whole
+from lowgear.policy.networks import stack
 from lowgear.training.loop import Training
 from lowgear.training.provenance import provenance
 
@@ -102,7 +102,7 @@ class Frozen:
 
 
 def frozen_gears(config, spec, goals):  # noqa: ARG001
-    sizes = [(spec.obs_dim, units, units, 2 * spec.act_dim) for units in config.gears]
+    sizes = [gear.sizes(spec.obs_dim, spec.act_dim) for gear in config.gears]
     return tuple(Frozen(gear, size) for gear, size in enumerate(sizes))
 
 

@@ -69,7 +69,7 @@ def condensed(path):
     return {
         "name": path.name,
         "task": config.task,
-        "gears": config.gears,
+        "gears": [gear.to_json() for gear in config.gears],
         "asked_steps": config.steps,
         "episodes": config.evaluate_episodes,
         "settings": {name: value for name, value in recipe.items() if value != paper[name]},

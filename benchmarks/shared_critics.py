@@ -188,7 +188,7 @@ def check(config, ways):
     for way in ways:
         if way not in WAYS:
             raise LowgearError(f"--ways {way!r}: choose from {', '.join(WAYS)}")
-    if all(agent.forced_gear(len(config.gears)) is not None for agent in config.agents):
+    if all(agent.forced_gear(config.gears) is not None for agent in config.agents):
         raise LowgearError("--variants: without an agent whose master picks, not all gears learn; add asymmetric")
     if any(agent.variant == "separate-buffers" for agent in config.agents):
         raise LowgearError("--variants separate-buffers: gears with rows of their own alone can't share critics")

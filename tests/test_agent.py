@@ -5,6 +5,7 @@ import pytest
 import lowgear
 from lowgear import LowgearError
 from lowgear.policy.dial import Dial
+from lowgear.policy.gears import gears_of
 from tests.fixtures.probes import Valley
 from tests.fixtures.training import SMALL
 from tests.fixtures.weights import thrifty
@@ -142,7 +143,7 @@ def test_an_agent_needs_neither_widths_nor_prices():
     settings = SMALL | {"periods": (2, 3), "master_units": 4}
     found = lowgear.Agent(Valley(), **settings).learn(160)
     header = found.policy.header
-    assert (header.gears, header.relative_coefficient) == ((16, 128), 2.0)
+    assert (header.gears, header.relative_coefficient) == (gears_of((16, 128)), 2.0)
     assert found.cost_coefficient == pytest.approx(2 * header.cost_unit)
     found.cost_coefficient = -header.cost_unit  # the low end: the large gear earns a bonus
     assert found.policy.header.relative_coefficient == -1

@@ -4,7 +4,6 @@ import json
 import random
 import struct
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import load as parse
 from safetensors.numpy import save as pack
 
+from lowgear.policy.gears import read_gear
+from tests.fixtures.kinds import IMPORTED
 from tests.fixtures.loaders import Loader, loaders, quick_statistics
 from tests.fixtures.mutations import ODD_VALUES, other_bytes
 from tests.fixtures.weights import HEADER, random_policy
@@ -28,24 +29,29 @@ NAMES = (
     "evaluation",
     "metrics",
     "settings",
+    "tracking",
     "scores",
+    "foreign",
     "status",
     "speeds",
 )
 FORGIVING = ("evaluation", "metrics")  # the report shows what it can, and says what it can't
 MILLION = {
     "policy": 300_000,
-    "demonstrations": 130_000,
+    "demonstrations": 80_000,
     "state": 100_000,
     "config": 150_000,
     "latest": 100_000,
     "evaluation": 30_000,
     "metrics": 30_000,
     "settings": 100_000,
-    "scores": 30_000,
+    "tracking": 20_000,
+    "scores": 20_000,
+    "foreign": 40_000,
     "status": 20_000,
     "speeds": 10_000,
 }
+FROZEN = IMPORTED.to_json()
 QUICK = settings(
     max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
@@ -99,7 +105,7 @@ def test_any_value(every: dict[str, Loader], name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", ["config", "latest", "evaluation", "scores"])
+@pytest.mark.parametrize("name", ["config", "latest", "evaluation", "tracking", "scores"])
 def test_any_json(every: dict[str, Loader], name: str) -> None:
     loader = every[name]
     whole = json.loads(loader.files[0])
@@ -114,17 +120,21 @@ def test_any_json(every: dict[str, Loader], name: str) -> None:
 
 
 @QUICK
-@given(st.dictionaries(st.sampled_from(sorted(asdict(HEADER))), JSON, max_size=3), st.floats(width=32), st.data())
+@given(st.dictionaries(st.sampled_from(sorted(HEADER.to_json())), JSON, max_size=3), st.floats(width=32), st.data())
 def check_policies(loader: Loader, changes: dict[str, Any], number: float, data: st.DataObject) -> None:
     """Any header on tensors of the sizes it names, where those are sizes, with one number of any kind."""
-    widths = st.integers(1, 4)
-    header = asdict(HEADER) | {"gears": data.draw(st.lists(widths, min_size=2, max_size=3))}
-    tensors = parse(loader.files[0])
-    for gear, units in enumerate(header["gears"]):
-        sizes = (4, units, units, 4)
-        for i in range(3):
-            tensors[f"gear{gear}.{i}.weight"] = np.ones((sizes[i], sizes[i + 1]), np.float32)
-            tensors[f"gear{gear}.{i}.bias"] = np.ones(sizes[i + 1], np.float32)
+    plain = st.lists(st.integers(1, 4), min_size=2, max_size=3)
+    gears = data.draw(plain | st.lists(st.sampled_from((3, "x2", "2x3x4", FROZEN)), min_size=2, max_size=3))
+    version = 3 if all(type(gear) is int for gear in gears) else 4
+    header = HEADER.to_json() | {"gears": gears, "format": version}
+    tensors = {name: values for name, values in parse(loader.files[0]).items() if name.startswith("master")}
+    for number, gear in enumerate(map(read_gear, gears)):
+        sizes = gear.sizes(4, 2)
+        for i in range(len(sizes) - 1):
+            tensors[f"gear{number}.{i}.weight"] = np.ones((sizes[i], sizes[i + 1]), np.float32)
+            tensors[f"gear{number}.{i}.bias"] = np.ones(sizes[i + 1], np.float32)
+        if gear.clips:
+            tensors |= {f"gear{number}.{end}": np.ones(4, np.float32) for end in ("low", "high")}
     choices = 3 * len(header["gears"])
     tensors["master.2.weight"] = np.ones((7, choices), np.float32)
     tensors["master.2.bias"] = np.ones(choices, np.float32)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lowgear.agent import Agent
-    from lowgear.agent.callbacks import Callback, Checkpoint, Evaluation, StopOnReturn
-    from lowgear.agent.functions import evaluate, export, report, tune
+    from lowgear.agent.callbacks import Callback, Checkpoint, Evaluation, StopOnReturn, Tracking
+    from lowgear.agent.functions import evaluate, export, import_policy, report, tune
 
 __version__ = "0.1.0"
 __all__ = [
@@ -17,14 +17,16 @@ __all__ = [
     "Evaluation",
     "LowgearError",
     "StopOnReturn",
+    "Tracking",
     "__version__",
     "evaluate",
     "export",
+    "import_policy",
     "load",
     "report",
     "tune",
 ]
-CALLBACKS = ("Callback", "Checkpoint", "Evaluation", "StopOnReturn")
+CALLBACKS = ("Callback", "Checkpoint", "Evaluation", "StopOnReturn", "Tracking")
 
 
 class LowgearError(Exception):
@@ -51,7 +53,7 @@ def __getattr__(name: str) -> Any:
         from lowgear.agent import callbacks
 
         return getattr(callbacks, name)
-    if name in ("evaluate", "export", "report", "tune"):
+    if name in ("evaluate", "export", "import_policy", "report", "tune"):
         from lowgear.agent import functions
 
         return getattr(functions, name)

@@ -4,8 +4,10 @@ import pytest
 import lowgear
 from lowgear import LowgearError
 from lowgear.agent.callbacks import OnLog, Sb3, as_callbacks
+from lowgear.training.trackers import choice
 from tests.agent.test_learning_on import ONE_GEAR
 from tests.fixtures.probes import Valley
+from tests.fixtures.trackers import Recording
 
 
 class Notes(lowgear.Callback):
@@ -151,3 +153,23 @@ def test_callbacks_of_sb3_run_as_they_are(tmp_path):
         "rl_model_20_steps.zip",
         "rl_model_40_steps.zip",
     ]
+
+
+def test_what_trackers_are_told_of_a_learning_agent(agent, tmp_path, monkeypatch):
+    told = Recording()
+    monkeypatch.setattr(choice, "make", lambda _: told)
+    monkeypatch.setattr(choice, "installed", lambda _: True)
+    callbacks = [lowgear.Evaluation(32, episodes=1), lowgear.Tracking("wandb", directory=tmp_path / "valley")]
+    agent.learn(32, callback=callbacks)
+    steps = agent.total_steps
+    assert told.calls == [
+        ("begin", "valley", {}, True),
+        ("log", "train", [(0, steps)]),
+        ("log", "evaluation", [(0, steps)]),
+        ("policy", 0, "agent0.safetensors"),
+        ("end", "finished"),
+    ]
+    agent.learn(32, callback=callbacks)
+    assert told.calls[5] == ("begin", "valley", {"population": "made1"}, True)
+    with pytest.raises(LowgearError, match="Tracking 'aim': choose from tensorboard, wandb, mlflow"):
+        lowgear.Tracking("aim", directory=tmp_path)

@@ -12,7 +12,7 @@ from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
 from lowgear.envs import make_env
-from lowgear.policy.controller import leaves_of
+from lowgear.policy.networks import leaves_of
 from lowgear.training.loop import Training
 from tests.fixtures.probes import Valley
 from tests.fixtures.training import SMALL

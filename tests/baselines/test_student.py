@@ -8,6 +8,7 @@ from lowgear.evaluation import evaluate
 from lowgear.policy import cost
 from lowgear.policy.controller import Controller
 from lowgear.policy.file import load as load_policy
+from lowgear.policy.gears import gears_of
 from tests.fixtures.teachers import origin, valley, valley_demonstrations
 
 
@@ -38,7 +39,7 @@ def test_a_student_is_a_policy_file_like_any_other(tmp_path):
     first.save(tmp_path / "student.safetensors")
     loaded = load_policy(tmp_path / "student.safetensors")
     assert loaded.header == first.header
-    assert (loaded.header.variant, loaded.header.forced_gear, loaded.header.gears) == ("bc", 0, (5, 64))
+    assert (loaded.header.variant, loaded.header.forced_gear, loaded.header.gears) == ("bc", 0, gears_of((5, 64)))
     np.testing.assert_array_equal(loaded.weights.gears[0][0][0], first.weights.gears[0][0][0])
 
 

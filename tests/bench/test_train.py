@@ -14,6 +14,7 @@ from lowgear.bench.train import measure
 from lowgear.bench.train_cases import CASES, Case
 from lowgear.commands.cli import cli
 from lowgear.envs import make_env
+from lowgear.policy.gears import gears_of
 
 NAP_S = 0.0005
 SHARES = ("share_environment", "share_acting", "share_waiting", "share_other")
@@ -168,6 +169,6 @@ def test_bad_input_is_named(arguments, named):
 def test_the_cases_of_our_own():
     shapes = [(c.task, c.recipe.name, c.gears, len(c.agents)) for c in (case.config() for case in CASES)]
     assert len(set(shapes)) == len(CASES) == 5
-    assert ("Walker2d-v3", "paper", (64, 256), 1) in shapes
+    assert ("Walker2d-v3", "paper", gears_of((64, 256)), 1) in shapes
     config = Case("gym:Pendulum-v1", "paper", (8, 64), 3, 4).config()
     assert (len(config.agents), config.environments) == (3, 12)  # no preset is needed

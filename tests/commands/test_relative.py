@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from lowgear.commands.cli import cli
 from lowgear.policy.file import load
+from lowgear.policy.gears import gears_of
 from lowgear.report.settings import aggregate
 from tests.fixtures.commands import train
 
@@ -71,5 +72,5 @@ def test_any_task_trains_without_widths_and_prices(tmp_path):
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
     header = load(path / "policies" / "agent0.safetensors").header
-    assert (header.gears, header.relative_coefficient) == ((16, 128), 2.0)
+    assert (header.gears, header.relative_coefficient) == (gears_of((16, 128)), 2.0)
     assert list(header.dial) == pytest.approx([-header.cost_unit, 10 * header.cost_unit])

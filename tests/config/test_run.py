@@ -7,6 +7,7 @@ from lowgear import LowgearError
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import find
 from lowgear.policy.dial import Dial
+from lowgear.policy.gears import gears_of
 
 WALKER = find("walker-stand")
 
@@ -130,7 +131,7 @@ def test_the_paper_recipe_is_the_papers():
     config = resolve(WALKER, "paper")
     recipe = config.recipe
     assert (config.steps - 2_500_000) in range(recipe.chunk)
-    assert config.critic_units == config.gears == (8, 64)
+    assert (config.critic_units, config.gears) == ((8, 64), gears_of((8, 64)))
     assert config.agents[0].cost_coefficient == 0.01
     assert (recipe.master_learning_rate, recipe.learning_rate) == (1e-3, 3e-4)
     assert (recipe.discount, recipe.master_discount, recipe.target_rate) == (0.99, 0.99, 0.005)
@@ -262,10 +263,10 @@ def test_no_critic_is_narrower_than_the_widest_gear():
 def test_an_unpublished_task_needs_a_price_where_there_is_no_dial():
     pendulum = find("gym:Pendulum-v1")
     config = resolve(pendulum)
-    assert config.gears == (16, 128)
+    assert config.gears == gears_of((16, 128))
     assert config.agents[0].relative
     assert settings(config) == settings(resolve(WALKER))
-    assert resolve(pendulum, gears=(8, 64)).gears == (8, 64)
+    assert resolve(pendulum, gears=(8, 64)).gears == gears_of((8, 64))
     wanted = r"gym:Pendulum-v1 has no .*the recipe paper needs: give --cost-coefficients .*is a start.*--recipe modern"
     with pytest.raises(LowgearError, match=wanted) as caught:
         resolve(pendulum, "paper", gears=(8, 64))

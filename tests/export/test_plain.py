@@ -4,7 +4,7 @@ import ast
 import json
 import re
 import subprocess
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,7 @@ def test_a_header_with_code_in_it_is_not_exported(
     policy_of().save(path)
     code = '0 */\n#include <stdlib.h>\n__attribute__((constructor)) static void f(void){system("touch OWNED");}\n/*'
     value = [[code, 3], ["velocity", 2]] if field == "layout" else code
-    path.write_bytes(pack(parse(path.read_bytes()), {"lowgear": json.dumps(asdict(HEADER) | {field: value})}))
+    path.write_bytes(pack(parse(path.read_bytes()), {"lowgear": json.dumps(HEADER.to_json() | {field: value})}))
     result = CliRunner().invoke(cli, ["export", str(path), "--format", form, "--name", "robot", "--out", "out"])
     assert isinstance(result.exception, LowgearError)
     assert f"{path} has a damaged policy header" in str(result.exception)

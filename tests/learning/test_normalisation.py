@@ -25,7 +25,7 @@ from lowgear.learning.normalisation import (
 )
 from lowgear.learning.replay import Columns
 from lowgear.learning.transitions import Transitions
-from lowgear.policy.controller import mlp
+from lowgear.policy.networks import mlp
 
 MEAN, STD = np.array([1.3, -4.0], np.float32), np.array([0.02, 30.0], np.float32)
 COLUMNS, DISCOUNT, MASTER_DISCOUNT = Columns(obs_dim=2, act_dim=1), 0.9, 0.5

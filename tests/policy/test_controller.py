@@ -13,9 +13,11 @@ import pytest
 from lowgear import LowgearError
 from lowgear.learning import networks
 from lowgear.policy import controller
-from lowgear.policy.controller import ActionBounds, Controller, Tariff
+from lowgear.policy import networks as acting
+from lowgear.policy.controller import ActionBounds, Controller
 from lowgear.policy.dial import Dial
 from lowgear.policy.file import Policy, PolicyHeader
+from lowgear.policy.networks import Tariff
 from tests.fixtures.weights import (
     ACT,
     ENVS,
@@ -98,25 +100,25 @@ def test_a_tariff_takes_off_what_each_choice_costs_where_the_dial_stands() -> No
     low, each = np.linspace(0.001, 0.01, POPULATION).astype(np.float32), weights.tariff.each
     weights = weights._replace(tariff=Tariff(low, 100 * low, each))
     position = np.tile(np.linspace(-1, 1, ENVS, dtype=np.float32), (POPULATION, 1))
-    earned = controller.mlp(weights.master, observation, "tanh")  # the network sees the observation alone
+    earned = acting.mlp(weights.master, observation, "tanh")  # the network sees the observation alone
     found = controller_of(weights, ENVS, position=position).values(observation)
     coefficient = low[:, None] * 100 ** ((position + 1) / 2)
     np.testing.assert_allclose(found, earned - coefficient[..., None] * each[:, None], rtol=1e-4, atol=1e-4)
     assert found.dtype == np.float32
     # Each agent's own, alone and in company.
-    alone = [controller.take(weights, agent) for agent in range(POPULATION)]
+    alone = [acting.take(weights, agent) for agent in range(POPULATION)]
     for agent, one in enumerate(alone):
         part = slice(agent, agent + 1)
         own = controller_of(one, ENVS, position=position[part]).values(observation[part])
         np.testing.assert_allclose(own, found[part], rtol=1e-5)
-    stacked = controller_of(controller.stack(alone), ENVS, position=position)
+    stacked = controller_of(acting.stack(alone), ENVS, position=position)
     np.testing.assert_array_equal(stacked.values(observation), found)
 
 
 def test_masters_that_know_prices_and_masters_that_learn_them_do_not_mix() -> None:
-    one, two = (controller.take(random_weights(header=header), 0) for header in (KNOWN, HEADER))
+    one, two = (acting.take(random_weights(header=header), 0) for header in (KNOWN, HEADER))
     with pytest.raises(LowgearError, match="do not mix"):
-        controller.stack([one, two])
+        acting.stack([one, two])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -140,14 +142,14 @@ def test_where_prices_are_known_a_higher_coefficient_never_picks_a_dearer_choice
 @EVERY
 def test_a_policy_has_a_tariff_just_where_its_header_says_so(header: PolicyHeader) -> None:
     other = {HEADER: KNOWN, KNOWN: HEADER, PLAIN: replace(PLAIN, known_prices=True)}[header]
-    weights = controller.take(random_weights(header=header), 0)
+    weights = acting.take(random_weights(header=header), 0)
     assert Policy(header, weights).weights is weights
     with pytest.raises(AssertionError, match="only where prices are known"):
         Policy(other, weights)
 
 
 def test_log_std_bounds_are_those_of_training() -> None:
-    assert (controller.LOG_STD_MIN, controller.LOG_STD_MAX) == (networks.LOG_STD_MIN, networks.LOG_STD_MAX)
+    assert (acting.LOG_STD_MIN, acting.LOG_STD_MAX) == (networks.LOG_STD_MIN, networks.LOG_STD_MAX)
 
 
 @pytest.mark.parametrize("number", range(2))
@@ -155,7 +157,7 @@ def test_all_in_one_gear(number: int) -> None:
     weights, (observation, _) = random_weights(), batch()
     stepped = controller_of(weights, ENVS, forced_gear=[number] * POPULATION)
     assert not stepped.pick(observation).any()
-    mean = controller.mlp(weights.gears[number], observation, "tanh")[..., :ACT]
+    mean = acting.mlp(weights.gears[number], observation, "tanh")[..., :ACT]
     np.testing.assert_array_equal(stepped.act(observation), np.tanh(mean))
     other = controller_of(weights, ENVS, forced_gear=[1 - number] * POPULATION)
     np.testing.assert_array_equal(other.act_with(number, observation), np.tanh(mean))
@@ -326,15 +328,15 @@ def test_boltzmann_never_picks_what_has_no_chance() -> None:
 @EVERY
 def test_stack_and_take_undo_each_other(header: PolicyHeader) -> None:
     weights = random_weights(header=header)
-    parts = [controller.take(weights, agent) for agent in range(POPULATION)]
+    parts = [acting.take(weights, agent) for agent in range(POPULATION)]
     assert parts[1].master[0][0].shape == (1, OBS + (header == HEADER), MASTER)
-    assert_same(controller.stack(parts), weights)
-    assert_same(controller.stack(parts[1:2]), parts[1])
+    assert_same(acting.stack(parts), weights)
+    assert_same(acting.stack(parts[1:2]), parts[1])
 
 
 @pytest.mark.parametrize("header", [HEADER, KNOWN], ids=["learned", "known"])
 def test_a_policy_is_set_to_a_coefficient_of_its_dial(header: PolicyHeader) -> None:
-    policy = Policy(header, controller.take(random_weights(header=header), 0))
+    policy = Policy(header, acting.take(random_weights(header=header), 0))
     other = policy.at(0.1)
     assert (other.header.cost_coefficient, policy.header.cost_coefficient) == (0.1, 0.01)
     assert other.header == replace(header, cost_coefficient=0.1)
@@ -347,7 +349,7 @@ def test_a_policy_is_set_to_a_coefficient_of_its_dial(header: PolicyHeader) -> N
 @pytest.mark.parametrize("header", [PLAIN, replace(HEADER, dial=Dial(0.01, 0.01))], ids=["none", "equal ends"])
 def test_a_policy_without_a_dial_says_so(header: PolicyHeader) -> None:
     with pytest.raises(LowgearError, match=r"one cost coefficient, 0\.01: it has no dial"):
-        Policy(header, controller.take(random_weights(header=header), 0)).at(0.01)
+        Policy(header, acting.take(random_weights(header=header), 0)).at(0.01)
 
 
 @EVERY

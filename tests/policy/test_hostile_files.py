@@ -5,7 +5,7 @@ import os
 import struct
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def refused(path: Path) -> str:
 
 def with_header(path: Path, **changes: Any) -> Path:
     tensors = parse(path.read_bytes())
-    path.write_bytes(pack(tensors, {"lowgear": json.dumps(asdict(HEADER) | changes)}))
+    path.write_bytes(pack(tensors, {"lowgear": json.dumps(HEADER.to_json() | changes)}))
     return path
 
 
@@ -133,7 +133,7 @@ def test_a_header_that_load_would_refuse_is_not_written(tmp_path: Path) -> None:
 
 
 def test_a_header_that_says_a_thing_twice(path: Path) -> None:
-    text = json.dumps(asdict(HEADER))
+    text = json.dumps(HEADER.to_json())
     path.write_bytes(pack(parse(path.read_bytes()), {"lowgear": text[:-1] + ', "seed": 4}'}))
     assert "an entry is there twice" in refused(path)
 
@@ -203,7 +203,7 @@ def limited(path: Path) -> str:
 def test_a_sparse_file_is_refused_in_little_memory(path: Path, wide: int) -> None:
     """Of 10 GB, refused by its size; of 256 MB, which is as its header says, read."""
     header = replace(HEADER, gears=(3, wide))
-    declared: dict[str, Any] = {"__metadata__": {"lowgear": json.dumps(asdict(header))}}
+    declared: dict[str, Any] = {"__metadata__": {"lowgear": json.dumps(header.to_json())}}
     place = 0
     shapes = {name: list(value.shape) for name, value in parse(path.read_bytes()).items()}
     shapes |= {"gear1.0.weight": [4, wide], "gear1.0.bias": [wide], "gear1.1.weight": [wide, wide]}
@@ -232,7 +232,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_weights_that_would_overflow(path: Path, activation: str) -> None:
     tensors = parse(path.read_bytes())
-    header = {"lowgear": json.dumps(asdict(replace(HEADER, activation=activation)))}
+    header = {"lowgear": json.dumps(replace(HEADER, activation=activation).to_json())}
     for name, size in (("gear1.0.weight", 3e38), ("master.2.bias", 3e38)):
         big = tensors | {name: np.full_like(tensors[name], size)}
         path.write_bytes(pack(big, header))
@@ -246,13 +246,13 @@ def test_a_tariff_that_would_overflow(path: Path) -> None:
     random_policy(KNOWN).save(path)
     tensors = parse(path.read_bytes())
     tensors["master.tariff"][0] = 1e30
-    path.write_bytes(pack(tensors, {"lowgear": json.dumps(asdict(KNOWN))}))
+    path.write_bytes(pack(tensors, {"lowgear": json.dumps(KNOWN.to_json())}))
     assert "holds values that no choice can cost" in refused(path)
 
 
 def test_a_tensor_with_an_odd_name_is_named_on_one_line(path: Path) -> None:
     tensors = parse(path.read_bytes()) | {"é" * 150: np.zeros(1, np.float32)}
-    path.write_bytes(pack(tensors, {"lowgear": json.dumps(asdict(HEADER))}))
+    path.write_bytes(pack(tensors, {"lowgear": json.dumps(HEADER.to_json())}))
     assert "a tensor that its header does not name: '\\xe9" in refused(path)
 
 

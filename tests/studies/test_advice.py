@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lowgear.policy.controller import Controller, chooser
+from lowgear.policy.gears import gears_of
 from lowgear.studies import advise
 from lowgear.studies.advice import Judge, Measured, Option, choose, options, period_options
 from lowgear.studies.advise import Request, words
@@ -58,7 +59,7 @@ def test_where_the_whole_picks_what_is_left_so_does_the_cut(seen):
 
 def test_the_dearest_step_costs_as_much_as_before():
     policy, left = agent(), cut(agent(), (1, 2), (0,), DISCOUNT)
-    assert left.header.gears == (5, 9)
+    assert left.header.gears == gears_of((5, 9))
     assert left.header.periods == (2,)
     assert left.header.relative_coefficient == pytest.approx(policy.header.relative_coefficient)
     prices = [p.header.cost_coefficient * p.header.cost.gear_costs[-1] for p in (policy, left)]

@@ -7,6 +7,7 @@ from lowgear.config.paper import Figures, tables
 from lowgear.config.tasks import find, published_tasks
 from lowgear.policy import cost
 from lowgear.policy.dial import Dial
+from lowgear.policy.gears import gears_of
 from lowgear.studies import catalogue, sizes, sweeps, table
 from lowgear.studies.rows import SeedResult, aggregate
 from lowgear.studies.run_store import Member, RunStore
@@ -90,7 +91,10 @@ def test_a_plan_holds_each_agent_once_in_as_few_programs_as_can_be(tmp_path) -> 
     setup = Setup(seeds=(0, 1), recipe="paper", episodes=5, steps=1000)
     groups = [g for name in ("performance", "cost-term", "two-large") for g in _groups(name, setup)]
     runs = RunStore(tmp_path).plan(groups)
-    assert [(run.config.gears, len(run.config.agents)) for run in runs] == [((8, 64), 8), ((64, 64), 2)]
+    assert [(run.config.gears, len(run.config.agents)) for run in runs] == [
+        (gears_of((8, 64)), 8),
+        (gears_of((64, 64)), 2),
+    ]
     assert len({run.directory.path for run in runs}) == 2
     assert not any(run.finished or run.steps_done for run in runs)
 
@@ -98,11 +102,24 @@ def test_a_plan_holds_each_agent_once_in_as_few_programs_as_can_be(tmp_path) -> 
 def test_other_settings_are_other_runs(tmp_path) -> None:
     plan = RunStore(tmp_path).plan
     (first,) = plan(_groups("performance", SETUP))
-    for change in ({"seeds": (1,)}, {"steps": 2000}, {"recipe": "modern"}, {"gears": (2, 8)}):
+    for change in (
+        {"seeds": (1,)},
+        {"steps": 2000},
+        {"recipe": "modern"},
+        {"gears": (2, 8)},
+        {"overrides": {"batch": 8}},
+    ):
         (other,) = plan(_groups("performance", Setup(**(vars(SETUP) | change))))
         assert other.directory.path != first.directory.path
     (same,) = plan(_groups("performance", Setup(**(vars(SETUP) | {"episodes": 9}))))
     assert same.directory.path == first.directory.path
+
+
+def test_what_a_study_sweeps_comes_before_what_was_set() -> None:
+    setup = Setup(seeds=(0,), recipe="modern", episodes=5, steps=1000, overrides={"batch": 8, "periods": (3,)})
+    groups = sweeps.period(setup, find("reacher-easy"))
+    assert len({group.config.recipe.periods for group in groups}) == len(groups) > 1
+    assert {group.config.recipe.batch for group in groups} == {8}
 
 
 def test_success_rates_are_scores_where_there_are_any() -> None:

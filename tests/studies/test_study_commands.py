@@ -236,6 +236,7 @@ def test_a_killed_study_goes_on(tmp_path) -> None:
         (["performance", "reacher-easy", "--episodes", "0"], "--episodes 0: write 1 or more"),
         (["performance", "gym:Pendulum-v1", "--recipe", "paper", "--dry-run"], "needs: give --cost-coefficients"),
         (["performance", "reacher-easy", "--recipe", "old"], "unknown recipe 'old'"),
+        (["performance", "reacher-easy", "--set", "bach=8"], "did you mean batch"),
     ],
 )
 def test_what_cannot_be_studied_is_named_and_leaves_nothing(tmp_path, arguments, message) -> None:

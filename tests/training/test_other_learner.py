@@ -33,7 +33,15 @@ CONFIG = resolve(
 
 def shared_ddpg(config, spec, goals):  # noqa: ARG001
     recipe = config.recipe
-    return (SharedDdpg(config.gears, spec.obs_dim, spec.act_dim, recipe.critic_units, recipe.batch),)
+    return (
+        SharedDdpg(
+            tuple(gear.hidden[0] for gear in config.gears),
+            spec.obs_dim,
+            spec.act_dim,
+            recipe.critic_units,
+            recipe.batch,
+        ),
+    )
 
 
 def run(path, stop_at=None):

@@ -15,7 +15,7 @@ from lowgear.envs.goals import Distance
 from lowgear.learning import normalisation
 from lowgear.learning.hindsight import Goals
 from lowgear.learning.normalisation import LEAST_STD, Normaliser
-from lowgear.policy.controller import mlp, squash
+from lowgear.policy.networks import mlp, squash
 from lowgear.training import algorithm
 from lowgear.training.parallel import ParallelLearner
 from tests.fixtures import parallel

@@ -1,16 +1,12 @@
 """What a run tells while it goes."""
 
 import io
-import struct
 
 import pytest
 from rich.console import Console
 
-from lowgear.config.run import resolve
-from lowgear.config.tasks import find
 from lowgear.training import progress
 from lowgear.training.progress import Display, Pace, describe
-from lowgear.training.tensorboard import SCORES, TensorBoard, run_name
 
 
 def line(variant, score, share, steps=1024, cost=0.0, relative=None, **others):
@@ -102,47 +98,3 @@ def test_on_a_terminal_nothing_of_the_status_is_cut(clock, width):
     for part in ("812.5", "28%", "large-only", "850.0", "3,072", "left"):
         assert part in shown
     assert "…" not in shown
-
-
-def read_events(directory):
-    """TensorBoard's records: length, its checksum, the event, its checksum."""
-    from tensorboardX.proto.event_pb2 import Event
-
-    (file,) = directory.iterdir()
-    data, found = file.read_bytes(), []
-    while data:
-        (length,) = struct.unpack("<Q", data[:8])
-        found.append(Event.FromString(data[12 : 12 + length]))
-        data = data[16 + length :]
-    return found
-
-
-def test_tensorboards_runs_say_what_the_agents_are_and_have_hparams(tmp_path):
-    from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
-
-    config = resolve(
-        find("reacher-easy"), steps=64, seeds=(0, 7), variants=("asymmetric", "large-only"), overrides={"batch": 64}
-    )
-    names = [run_name(config, agent) for agent in range(4)]
-    assert names == [
-        "agent0-asymmetric-seed0-relative2",
-        "agent1-asymmetric-seed7-relative2",
-        "agent2-large-only-seed0",
-        "agent3-large-only-seed7",
-    ]
-    fixed = resolve(find("reacher-easy"), variants=("fixed-cost",), cost_coefficients=(0.01,))
-    assert run_name(fixed, 0) == "agent0-fixed-cost-seed0-cost0.01"
-    board = TensorBoard(tmp_path, config)
-    board.on_evaluation([line("asymmetric", 0, 0, agent=1, kind="evaluation", return_mean=5.0)])
-    board.close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == names
-    values = [value for event in read_events(tmp_path / names[1]) for value in event.summary.value]
-    plugins = {
-        v.tag: HParamsPluginData.FromString(v.metadata.plugin_data.content) for v in values if "hparams" in v.tag
-    }
-    assert {info.name.tag for info in plugins["_hparams_/experiment"].experiment.metric_infos} == set(SCORES)
-    found = plugins["_hparams_/session_start_info"].session_start_info.hparams
-    assert (found["variant"].string_value, found["seed"].number_value) == ("asymmetric", 7)
-    assert (found["cost_coefficient"].number_value, found["relative"].bool_value) == (2.0, True)
-    assert (found["gears"].string_value, found["recipe/batch"].number_value) == ("8,64", 64)
-    assert {v.tag: v.simple_value for v in values}["evaluation/return_mean"] == 5.0

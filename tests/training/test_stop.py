@@ -16,7 +16,7 @@ from lowgear import LowgearError, envs
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
-from lowgear.policy.controller import leaves_of
+from lowgear.policy.networks import leaves_of
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
 from tests.fixtures.training import SMALL, Hear, StopAt, policy_bytes, without_speed

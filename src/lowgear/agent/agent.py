@@ -23,6 +23,7 @@ from lowgear.envs.protocol import BatchEnv
 from lowgear.policy.controller import Controller, chooser, readable
 from lowgear.policy.fields import shown
 from lowgear.policy.file import Policy
+from lowgear.policy.gears import Gear
 
 if TYPE_CHECKING:
     from lowgear.training.open_ended import OpenEnded
@@ -47,7 +48,7 @@ class Agent:
         env: Any,
         *,
         seed: int = 0,
-        gears: Sequence[int] | None = None,
+        gears: Sequence[Gear | int] | None = None,
         cost_coefficient: float | Sequence[float] | None = None,
         variant: str = "asymmetric",
         recipe: str = "modern",
@@ -187,9 +188,10 @@ class Agent:
     ) -> tuple[Array, State]:
         """Actions in the environment's own bounds, and the state to pass on at the next step.
 
-        `state` carries each environment's pick and how many steps it has held; `episode_start` says which
-        environments begin an episode. With `deterministic=False` the gear's action is sampled. The master is greedy
-        unless the task is one where the paper samples it; `master` ("greedy", "boltzmann") settles it.
+        `state` carries each environment's pick, how many steps it has held and, where a gear holds the last action,
+        that action; `episode_start` says which environments begin an episode. With `deterministic=False` the gear's
+        action is sampled. The master is greedy unless the task is one where the paper samples it; `master` ("greedy",
+        "boltzmann") settles it.
         """
         policy = self.policy
         choose = chooser(master or policy.header.master, self._generator)
@@ -197,7 +199,9 @@ class Agent:
         flat = readable(flat)
         controller = Controller.from_policies([policy], len(flat))
         if state is not None:
-            controller.choice, controller.age = (np.array(part, np.int32)[None] for part in state)
+            controller.choice, controller.age = (np.array(part, np.int32)[None] for part in state[:2])
+            if controller.fresh is not None:
+                controller.last_action, controller.fresh = _before(state, policy)
         if controller.choice.shape != (1, len(flat)):
             raise LowgearError(
                 f"state is for {controller.choice.shape[1]} environments but the observation for {len(flat)}"
@@ -210,7 +214,7 @@ class Agent:
             noise = self._generator.standard_normal((1, len(flat), policy.header.act_dim), np.float32)
         action = policy.bounds.scale(controller.act(flat[None], noise)[0])
         controller.advance(np.zeros((1, len(flat)), bool))
-        return (action[0] if single else action), (controller.choice[0], controller.age[0])
+        return (action[0] if single else action), _after(controller)
 
     @python_words()
     def save(self, path: str | Path) -> None:
@@ -299,6 +303,21 @@ class Agent:
         from lowgear.agent.notebook import as_html
 
         return as_html(self)
+
+
+def _before(state: State, policy: Policy) -> tuple[Array, Array]:
+    """The last actions, and where there are none yet, of a state that `predict` gave."""
+    if len(state) != 4 or np.shape(state[2]) != (len(state[0]), policy.header.act_dim):
+        raise LowgearError("state is of another policy: this one has a gear that holds the last action")
+    return np.array(state[2], np.float32)[None], np.array(state[3], np.bool_)[None]
+
+
+def _after(controller: Controller) -> State:
+    """What the next step of one agent needs."""
+    found: State = controller.choice[0], controller.age[0]
+    if controller.last_action is None or controller.fresh is None:
+        return found
+    return *found, controller.last_action[0], controller.fresh[0]
 
 
 def _listed(coefficient: float | Sequence[float] | None) -> Sequence[float] | None:

@@ -1,6 +1,7 @@
-"""Callbacks of `Agent.learn`, in the manner of Stable-Baselines3: evaluate, checkpoint, stop, or a person's own."""
+"""Callbacks of `Agent.learn`, in the manner of Stable-Baselines3: evaluate, checkpoint, track, stop, or one's own."""
 
 import inspect
+import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,9 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lowgear import LowgearError
+from lowgear.config.run_directory import RunDirectory
 from lowgear.evaluation.evaluate import play_policies, summarise
 from lowgear.policy.fields import shown
 from lowgear.training.progress import Display, Listener, LogLine
+from lowgear.training.provenance import provenance
+from lowgear.training.trackers import choice, tracking
+from lowgear.training.trackers.protocol import TrackedRun
 
 if TYPE_CHECKING:
     from lowgear.agent.agent import Agent
@@ -117,6 +122,46 @@ class StopOnReturn(Callback):
     def on_steps(self, steps: int) -> bool:  # noqa: ARG002
         """False once it is reached."""
         return not self._reached
+
+
+class Tracking(Callback):
+    """Shows the training in other tools as well: `Tracking("wandb", "mlflow", directory="runs/pendulum")`.
+
+    They are "tensorboard", "wandb" and "mlflow", each an extra of that name. The runs there are named after the
+    directory, and learning on with the same directory goes on in them. At the end they are given the controller.
+    """
+
+    def __init__(self, *trackers: str, directory: str | Path) -> None:
+        self._names = choice.parse(",".join(trackers), "Tracking")
+        self._directory = RunDirectory(directory)
+
+    def on_start(self) -> None:
+        """Begin there, or go on."""
+        self._directory.policies.mkdir(parents=True, exist_ok=True)
+        chosen = choice.Choice.of(self._directory)
+        chosen.settle(self._names)
+        run = TrackedRun(self._directory.path, self.agent.config, provenance())
+        self._told = tracking.Tracking(run, chosen, logging.getLogger("lowgear").warning)
+
+    def on_log(self, lines: list[LogLine]) -> None:
+        """Training figures."""
+        self._told.on_log(lines)
+
+    def on_evaluation(self, lines: list[LogLine]) -> None:
+        """Those of `Evaluation`."""
+        self._told.on_evaluation(lines)
+
+    def on_steps(self, steps: int) -> None:
+        """Say what the trackers have to say."""
+        self._told.on_steps(steps)
+
+    def on_end(self) -> None:
+        """The controller, and the end."""
+        if self.agent.is_trained:
+            self.agent.save(self._directory.policy(0))
+            self._told.policy(0, self._directory.policy(0))
+        self._told.status = "finished"
+        self._told.close()
 
 
 class OnLog(Callback):

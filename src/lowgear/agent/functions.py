@@ -172,20 +172,26 @@ def export(
     name: str | None = None,
     weights: str = "float32",
     unchecked: bool = False,
+    license: str | None = None,  # noqa: A002
+    repo: str | None = None,
     trust: bool = False,
 ) -> dict[str, Any]:
-    """One controller as C99, ONNX or NumPy (`format`: c, onnx, numpy), checked against its network on whole episodes.
+    """One controller as C99, ONNX or NumPy, or as a model of the Hugging Face hub (`format`: c, onnx, numpy, hub).
 
-    `agent` and `best` choose from a run directory. `name` begins every C symbol and file name. Returns what export.json
-    says, with the directory that was written to as `out`.
+    It is checked against its network on whole episodes. `agent` and `best` choose from a run directory. `name` begins
+    every C symbol and file name; `license` and `repo`, OWNER/NAME, are for the hub's model card. Returns what
+    export.json says, with the directory that was written to as `out`.
     """
     from lowgear.export import FORMATS
     from lowgear.export import export as write
     from lowgear.export.plain import default_name
     from lowgear.export.source import ExportRequest, default_out, of_policy, read, writable
+    from lowgear.hub.folder import hub_format
 
-    if format not in FORMATS:
-        raise LowgearError(f"format={shown(format)}: write {', '.join(FORMATS)}")
+    if format not in (*FORMATS, "hub"):
+        raise LowgearError(f"format={shown(format)}: write {', '.join(FORMATS)} or hub")
+    if format != "hub" and (license or repo):
+        raise LowgearError(f'license and repo are for format="hub", not for {format}: leave them out')
     if unchecked and format != "c":
         raise LowgearError(f'unchecked is for format="c": {format} is always checked')
     if isinstance(controllers, Agent):
@@ -199,7 +205,8 @@ def export(
         source = read(Path(controllers), agent, best, cost_coefficient, trust)
     place = writable(Path(out) if out is not None else default_out(source, format))
     chosen = name or default_name(source.policy.header.task)
-    found = write(ExportRequest(source, chosen, weights, unchecked=unchecked), format, place)
+    make = hub_format(license, repo, trust) if format == "hub" else None
+    found = write(ExportRequest(source, chosen, weights, unchecked=unchecked), format, place, make)
     return found | {"out": str(place)}
 
 
@@ -211,6 +218,31 @@ class _Found:
     make_env: Callable[[int], BatchEnv]
     master: str  # how it picks unless told otherwise
     run: RunDirectory | None  # None: of an agent
+
+
+@python_words()
+def import_policy(
+    path: str | Path,
+    task: str,
+    out: str | Path,
+    *,
+    normalise: str | Path | None = None,
+    kind: str | None = None,
+    check: bool = False,
+) -> dict[str, Any]:
+    """Make a policy file, `out`, of a policy that another library trained in the environment of `task`.
+
+    `kind` is sb3, sbx, cleanrl or onnx, where the file does not say so; `normalise` names the statistics of its
+    observations. `check` loads the file with its own library too, which runs what is in it. Returns what was read.
+    """
+    from lowgear.evaluation.imported import import_policy as read_policy
+    from lowgear.policy.foreign import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise LowgearError(f"kind={shown(kind)}: write {', '.join(KINDS)}")
+    imported = read_policy(path, task, normalise=normalise, kind=kind, check=check)
+    imported.policy.save(out)
+    return imported.report() | {"out": str(out)}
 
 
 def _read(controllers: Controllers, env: Any, best: bool, trust: bool) -> _Found:

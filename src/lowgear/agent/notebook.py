@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lowgear.agent.agent import Agent
+    from lowgear.policy.gears import Gear
 
 
 def as_html(agent: "Agent") -> str:
@@ -47,7 +48,7 @@ def _scores(history: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return found
 
 
-def _widths(gears: tuple[int, ...]) -> str:
+def _widths(gears: "tuple[Gear, ...]") -> str:
     return ", ".join(map(str, gears))
 
 

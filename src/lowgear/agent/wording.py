@@ -14,7 +14,7 @@ NAMES = {  # of arguments that are called otherwise in Python
     "period": "periods",
 }
 FLAGS = ("best", "trust", "unchecked")
-WORDS = ("format", "out", "recipe", "weights")  # options whose value is a word
+WORDS = ("format", "license", "out", "recipe", "repo", "weights")  # options whose value is a word
 NUMBER = r"-?\d[\d.,e+-]*\d|\d"
 OPTION = re.compile(rf"--(?P<name>[a-z][a-z-]*)(?: (?P<value>'[^']*'|{NUMBER}|(?!and\b|or\b)[\w./-]+))?")
 

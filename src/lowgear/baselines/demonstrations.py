@@ -21,7 +21,8 @@ from lowgear.policy.arrays import BoolArray, FloatArray
 from lowgear.policy.fields import MAX_COUNT, MAX_SEED, entry
 from lowgear.policy.file import Policy
 from lowgear.policy.files import write_whole
-from lowgear.policy.header import MOST_UNITS, read_bounds, read_layout
+from lowgear.policy.gears import MOST_UNITS
+from lowgear.policy.header import read_bounds, read_layout
 from lowgear.policy.tensors import open_tensors, unique
 
 ENTRY = "lowgear-demonstrations"
@@ -70,7 +71,8 @@ class Origin:
             env_id = header.task
         names = ("task", "recipe", "variant", "seed", "steps", "layout", "action_low", "action_high")
         shared = {name: getattr(header, name) for name in names}
-        return cls(**shared, env_id=env_id, units=header.gears[header.forced_gear], recorded_with_seed=seed)
+        units = max(header.gears[header.forced_gear].hidden, default=1)
+        return cls(**shared, env_id=env_id, units=units, recorded_with_seed=seed)
 
     @property
     def obs_dim(self) -> int:

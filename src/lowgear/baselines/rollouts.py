@@ -11,7 +11,7 @@ import numpy as np
 
 from lowgear.envs.protocol import BatchEnv
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import LOG_STD_MAX, LOG_STD_MIN, Layers, mlp
+from lowgear.policy.networks import LOG_STD_MAX, LOG_STD_MIN, Layers, mlp
 
 STARTS = 52  # stream of random numbers
 

@@ -19,8 +19,9 @@ from lowgear.baselines.demonstrations import Demonstrations, Origin
 from lowgear.config.run import MAX_SEED
 from lowgear.learning.networks import Mlp, init_actor, mlp
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import Layers, Weights
 from lowgear.policy.file import Policy, PolicyHeader
+from lowgear.policy.gears import gears_of
+from lowgear.policy.networks import Layers, Weights
 
 ACTIVATION = "tanh"
 
@@ -98,7 +99,7 @@ def _policy(network: Layers, variant: str, origin: Origin, seed: int, steps: int
         layout=origin.layout,
         action_low=origin.action_low,
         action_high=origin.action_high,
-        gears=(network[0][0].shape[-1], origin.units),
+        gears=gears_of((network[0][0].shape[-1], origin.units)),
         master_units=1,
         periods=(1,),
         activation=ACTIVATION,

@@ -132,7 +132,7 @@ def _report(
     saved, saved_chained = (1 - ns[CONTROLLER] / ns[large] for ns in (c, chained))
     return {
         "task": header.task,
-        "gears": list(header.gears),
+        "gears": [gear.to_json() for gear in header.gears],
         "master_units": header.master_units,
         "cost_coefficient": header.cost_coefficient,
         "episodes": len(episodes),

@@ -7,6 +7,7 @@ one division), `c` the call and the scaling of the action. The M4F's 6.5 are the
 table of instruction timings; the others are scaled from it by what their pipelines overlap. Weights in fast memory.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -31,19 +32,23 @@ MICROCONTROLLERS = (
 
 
 def operations(header: PolicyHeader, gear: int) -> tuple[int, int]:
-    """Multiply-adds and tanh of one action of a gear, its mean head only."""
-    products, tanhs = _operations(header, header.obs_dim, header.gears[gear], header.act_dim)
-    return products, tanhs + header.act_dim
+    """Multiply-adds and tanh, or what takes as long, of one action of a gear, its mean head only."""
+    kind = header.gears[gear]
+    if not kind.computes:
+        return 0, 0
+    products, curved = _operations((header.obs_dim, *kind.hidden, header.act_dim), kind.activation or header.activation)
+    return products, curved + (header.act_dim if kind.squash == "tanh" else 0)
 
 
 def pick_operations(header: PolicyHeader) -> tuple[int, int]:
     """Multiply-adds and tanh of one pick."""
-    inputs, choices = header.obs_dim + header.sees_position, len(header.gears) * len(header.periods)
-    return _operations(header, inputs, header.master_units, choices)
+    units = header.master_units
+    return _operations((header.master_inputs, units, units, header.choices), header.activation)
 
 
-def _operations(header: PolicyHeader, inputs: int, units: int, outputs: int) -> tuple[int, int]:
-    return inputs * units + units * units + units * outputs, 2 * units if header.activation == "tanh" else 0
+def _operations(sizes: Sequence[int], activation: str) -> tuple[int, int]:
+    curved = 0 if activation in ("relu", "leaky_relu") else sum(sizes[1:-1])
+    return sum(a * b for a, b in itertools.pairwise(sizes)), curved
 
 
 def estimates(header: PolicyHeader, shares: Sequence[float], picks_per_step: float) -> list[dict[str, Any]]:

@@ -39,7 +39,8 @@ def torch(policy: Policy, episode: Episode) -> dict[str, Contender]:
     header, rows = policy.header, [(row[None].copy(),) for row in episode.observation[:STEPS]]
     activation = nn.Tanh if header.activation == "tanh" else nn.ReLU
     contenders: dict[str, Contender] = {}
-    for gear, units in enumerate(header.gears):
+    for gear, kind in enumerate(header.gears):
+        units = kind.hidden[0]
         hidden = (nn.Linear(header.obs_dim, units), activation(), nn.Linear(units, units), activation())
         module = nn.Sequential(*hidden, nn.Linear(units, header.act_dim), nn.Tanh()).eval()
 

@@ -166,7 +166,7 @@ def _sizes(training: Training) -> dict[str, Any]:
     return {
         "task": config.task,
         "recipe": config.recipe.name,
-        "gears": list(config.gears),
+        "gears": [gear.to_json() for gear in config.gears],
         "critic_units": list(config.critic_units),
         "agents": len(config.agents),
         "environments": config.recipe.environments,

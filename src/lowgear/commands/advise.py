@@ -7,9 +7,8 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.completion import assignments as complete_assignments
 from lowgear.commands.completion import task_names
-from lowgear.commands.options import env_timeout_option, json_option, list_option, widths_option
+from lowgear.commands.options import env_timeout_option, json_option, list_option, set_option, widths_option
 from lowgear.commands.output import show
 
 GEARS = (8, 32, 128)
@@ -32,14 +31,7 @@ PERIODS = (2, 5, 20)
     metavar="SHARE",
     help="Of what the best width gains over random actions: what a controller has to keep.",
 )
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="NAME=VALUE",
-    shell_complete=complete_assignments,
-    help="Any setting of the recipe, as `lowgear train` takes them.",
-)
+@set_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

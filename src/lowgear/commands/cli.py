@@ -14,6 +14,7 @@ from lowgear.commands.bench import bench
 from lowgear.commands.completion import completion
 from lowgear.commands.evaluate import evaluate
 from lowgear.commands.export import export
+from lowgear.commands.import_ import import_
 from lowgear.commands.quiet import keep_out_warnings
 from lowgear.commands.recipes import recipes
 from lowgear.commands.report import report
@@ -43,6 +44,8 @@ def cli() -> None:
       lowgear advise cartpole-swingup           which gears and periods are worth training
       lowgear train cartpole-swingup --steps 100000 --seeds 0-2
                                                 three agents at once, into runs/
+      lowgear import sac.zip --task gym:Hopper-v5 --out hopper.safetensors
+                                                a policy that another library trained
       lowgear recipes show                      every setting of the learners; train --set NAME=VALUE
       lowgear evaluate runs/NAME                return, share of the large gear, FLOPs saved
       lowgear tune runs/NAME --keep-return 0.95 the cheapest setting of the dial that keeps 95%
@@ -64,6 +67,7 @@ for command in (
     recipes,
     advise,
     train,
+    import_,
     evaluate,
     tune,
     export,

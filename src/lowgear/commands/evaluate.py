@@ -12,7 +12,7 @@ from lowgear import LowgearError
 from lowgear.commands import lists
 from lowgear.commands.options import env_timeout_option, json_option, list_option, trust_option
 from lowgear.commands.output import progress_bar
-from lowgear.commands.runs import open_runs, several_argument, show_each
+from lowgear.commands.runs import open_runs, several_argument, show_each, tell_trackers
 
 if TYPE_CHECKING:
     from lowgear.config.run_directory import RunDirectory
@@ -50,12 +50,12 @@ def evaluate(
     """Score the controllers of each DIR, a run directory or a policy file, over many episodes at once.
 
     Prints the cost coefficient λ and the same measured against the task's rewards (rel.), return (mean, 95% interval),
-    share of the large gear, FLOPs per step and the reduction against the large gear alone, for every agent, and keeps
-    it in evaluation.json (of NAME.safetensors, in NAME-evaluation.json beside it); an agent whose environment fails is
-    listed there as missing. An evaluation of more settings,
-    or of the same with more episodes, stays there unless you --replace it. With several settings of the dial it also
-    draws return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it: frontier.svg and
-    frontier.png.
+    share of the large gear, or of each where there are three or more, FLOPs per step and the reduction against the
+    large gear alone, for every agent, and keeps it in evaluation.json (of NAME.safetensors, in NAME-evaluation.json
+    beside it); an agent whose environment fails is listed there as missing. An evaluation of more settings, or of the
+    same with more episodes, stays there unless you --replace it. With several settings of the dial it also draws
+    return against FLOPs, with the run's small-only, large-only and fixed-cost agents beside it: frontier.svg and
+    frontier.png. Table and picture also go where the run is tracked.
 
     \b
       lowgear evaluate runs/walker-stand-modern-20261115-081500 --episodes 50
@@ -64,6 +64,7 @@ def evaluate(
       lowgear evaluate walker.safetensors
     """
     from lowgear.commands import tables
+    from lowgear.policy.gears import read_gear
 
     if options["episodes"] < 1:
         raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
@@ -74,7 +75,9 @@ def evaluate(
         runs,
         lambda run: _evaluate(run, chosen[run.path], options),
         as_json,
-        lambda _, report: tables.print_evaluation(report["agents"]),
+        lambda _, report: tables.print_evaluation(
+            report["agents"], [read_gear(gear) for gear in report.get("gears", ())]
+        ),
         lambda run, report: _keep(run, report, policies[run.path], replace),
     )
 
@@ -90,8 +93,9 @@ def _keep(run: "RunDirectory", report: dict[str, Any], policies: "list[Policy]",
         )
         return
     write_whole(run.evaluation, json.dumps(report, indent=2).encode())
-    if new.settings > 1:
-        _draw_frontier(report, run.beside("frontier"), policies)
+    drawn = _draw_frontier(report, run.beside("frontier"), policies) if new.settings > 1 else []
+    if run.config.is_file():  # a policy file has no trackers
+        tell_trackers(run, report["agents"], drawn)
 
 
 class _Extent(NamedTuple):
@@ -192,12 +196,14 @@ def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options
     return report
 
 
-def _draw_frontier(report: dict[str, Any], place: Path, policies: "list[Policy]") -> None:
+def _draw_frontier(report: dict[str, Any], place: Path, policies: "list[Policy]") -> list[Path]:
     """Return against FLOPs as a picture, where the extra for pictures is installed."""
     try:
         from lowgear.report.frontier import draw
     except ImportError:
         click.echo("for a picture of the frontier: pip install 'lowgear[report]'", err=True)
-        return
-    for path in draw(report, place.parent, policies, place.name):
+        return []
+    drawn = draw(report, place.parent, policies, place.name)
+    for path in drawn:
         click.echo(str(path), err=True)
+    return drawn

@@ -1,4 +1,4 @@
-"""`lowgear export`: a controller as C, ONNX or NumPy."""
+"""`lowgear export`: a controller as C, ONNX or NumPy, or as a model of the Hugging Face hub."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,16 @@ from lowgear.commands.options import json_option, trust_option
 from lowgear.commands.runs import expanded, several_argument, show_each
 
 if TYPE_CHECKING:
-    from lowgear.export.source import Source
+    from collections.abc import Callable
+
+    from lowgear.export.source import ExportFiles, ExportRequest, Source
 
 
 @click.command()
 @several_argument
-@click.option("--format", "form", type=click.Choice(["c", "onnx", "numpy"]), required=True, help="What to write.")
+@click.option(
+    "--format", "form", type=click.Choice(["c", "onnx", "numpy", "hub"]), required=True, help="What to write."
+)
 @click.option("--agent", type=int, metavar="K", help="Which agent of the run.  [default: 0]")
 @click.option("--best", is_flag=True, help="The policy that scored best while training, not the last one.")
 @click.option("--cost-coefficient", type=float, metavar="X", help="Setting of the dial.  [default: the policy's own]")
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="int8: a quarter of the flash, for C; what it costs in return is measured and told.",
 )
+@click.option("--license", "licence", metavar="ID", help="Of the model, for hub: mit, apache-2.0.  [default: unknown]")
+@click.option("--repo", metavar="OWNER/NAME", help="Where you will push it, for hub.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory to write into.  [default: DIR/export/...]")
 @click.option("--unchecked", is_flag=True, help="Write C even where no compiler can check it.")
 @trust_option
@@ -38,6 +44,7 @@ def export(directories: tuple[Path, ...], form: str, out: Path | None, as_json: 
       c      NAME.h and NAME.c: C99, no allocation, no library; a self-test inside
       onnx   gear0.onnx ..., master.onnx and controller.onnx, which shifts by itself
       numpy  the policy file, the code that runs it, and a short program; needs NumPy and safetensors only
+      hub    the policy file and a model card with the frontier, for the Hugging Face hub; you push it yourself
 
     Every export is run against the network on whole episodes: the same gears and, within 1e-5, the same actions, or
     nothing is written. What was found stands in export.json.
@@ -46,6 +53,7 @@ def export(directories: tuple[Path, ...], form: str, out: Path | None, as_json: 
       lowgear export runs/NAME --format c --agent 2
       lowgear export runs/NAME --format c --cost-coefficient 0.03 --name walker --out firmware/
       lowgear export agent0.safetensors --format onnx
+      lowgear export runs/NAME --format hub --repo me/walker --license mit
     """
     from lowgear.export.plain import check_name
     from lowgear.export.source import read
@@ -54,6 +62,8 @@ def export(directories: tuple[Path, ...], form: str, out: Path | None, as_json: 
         check_name(options["name"])
     if options["unchecked"] and form != "c":
         raise LowgearError(f"--unchecked is for --format c: {form} is always checked")
+    if form != "hub" and (options["licence"] or options["repo"]):
+        raise LowgearError(f"--license and --repo are for --format hub, not for {form}: leave them out")
     paths = expanded(directories)
     if out is not None and len(paths) > 1:
         raise LowgearError(f"--out {out} has room for one controller, and {len(paths)} are named: leave it out")
@@ -73,7 +83,13 @@ def _export(source: "Source", form: str, out: Path | None, options: dict[str, An
         place = writable(out or default_out(source, form))
         name = options["name"] or default_name(source.policy.header.task)
         request = ExportRequest(source, name, options["weights"], unchecked=options["unchecked"])
-        return write(request, form, place) | {"out": str(place)}
+        return write(request, form, place, _hub(options) if form == "hub" else None) | {"out": str(place)}
+
+
+def _hub(options: dict[str, Any]) -> "Callable[[ExportRequest], ExportFiles]":
+    from lowgear.hub.folder import hub_format
+
+    return hub_format(options["licence"], options["repo"], options["trust"])
 
 
 def _print_export(source: "Source", report: dict[str, Any]) -> None:
@@ -81,7 +97,7 @@ def _print_export(source: "Source", report: dict[str, Any]) -> None:
     place = Path(report["out"])
     agent = "" if source.agent is None else f"agent {source.agent}, "
     header = source.policy.header
-    gears = "/".join(str(units) for units in header.gears)
+    gears = "/".join(str(gear) for gear in header.gears)
     dial = f", λ {header.cost_coefficient:g}" if header.forced_gear is None else ""
     click.echo(f"{header.task}: {agent}{header.variant}, gears {gears}, seed {header.seed}{dial}")
     for file in report["files"]:
@@ -107,3 +123,7 @@ def _print_export(source: "Source", report: dict[str, Any]) -> None:
         )
     for note in report["notes"]:
         click.echo(f"note: {note}", err=True)
+    if report["format"] == "hub":
+        from lowgear.hub.folder import push_command
+
+        click.echo(f"push it with `{push_command(place, report['repository'])}` (pip install huggingface_hub)")

@@ -1,14 +1,15 @@
 """Options that several commands share, and options that take lists."""
 
+import contextlib
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
 
 from lowgear import LowgearError
-from lowgear.commands.completion import recipe_names
+from lowgear.commands.completion import assignments, recipe_names
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -48,12 +49,61 @@ recipe_option = click.option(
     shell_complete=recipe_names,
     help="Settings of the learners: modern or paper.",
 )
+set_option = click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    shell_complete=assignments,
+    help="Any setting of the recipe: --set batch=128 --set periods=2,5. `lowgear recipes show` lists them.",
+)
 trust_option = click.option(
     "--trust",
     is_flag=True,
     help="Trust the files: their task (gym:MODULE:ID, MODULE:NAME) may import its Python module, which runs that "
     "module's code, and links may lead out of the run.",
 )
+
+
+def track_option(default: str, each_run: bool = False) -> Callable[[Function], Function]:
+    """`--track`; for `each_run` of a command it also reaches the processes that train them, by LOWGEAR_TRACK."""
+
+    def convert(context: click.Context, _: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+        from lowgear.training.trackers import choice
+
+        chosen = choice.by_variable() if text is None else choice.parse(text)
+        if text is not None and each_run:
+            context.with_resource(_variable(choice.VARIABLE, text))
+        return None if text is None else chosen
+
+    return click.option(
+        "--track",
+        callback=convert,
+        metavar="LIST",
+        expose_value=not each_run,
+        help="Where the run is shown as well: tensorboard, wandb, mlflow, several with commas, or none.  "
+        f"[default: $LOWGEAR_TRACK, or {default}]",
+    )
+
+
+def tracked_by(chosen: Sequence[str] | None) -> contextlib.AbstractContextManager[None]:
+    """Within it, processes that train are told of trackers; None: of none but those that the variable names already."""
+    from lowgear.training.trackers import choice
+
+    return contextlib.nullcontext() if chosen is None else _variable(choice.VARIABLE, ",".join(chosen) or "none")
+
+
+@contextlib.contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """An environment variable, for the time of a command."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
 
 
 def _watch(context: click.Context, _: click.Parameter, seconds: float) -> None:

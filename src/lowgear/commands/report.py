@@ -8,6 +8,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands.options import trust_option
+from lowgear.commands.runs import tell_trackers
 
 if TYPE_CHECKING:
     from lowgear.policy.file import Policy
@@ -59,7 +60,7 @@ def report(
     curves and the run's configuration. Frontier and table come from evaluation.json, so evaluate first; a setting that
     the policies were tuned to since then is scored as well, and a step is timed as C. Frames are
     drawn in dm_control or Gymnasium (extras `dmc`, `gym`; on Debian also libegl1 and libgl1-mesa-dri); without them
-    the rest is made all the same.
+    the rest is made all the same. The figures of one run also go where it is tracked.
 
     \b
       lowgear evaluate runs/NAME --frontier 7
@@ -78,6 +79,8 @@ def report(
     from rich.console import Console
     from rich.markup import escape
 
+    from lowgear.config.run_directory import RunDirectory
+
     console = Console(stderr=True)
     with console.status("reading") as status:
         written, notices = assemble(
@@ -88,6 +91,8 @@ def report(
         )
     for notice in notices:
         click.echo(f"note: {notice}", err=True)
+    if len(directories) == 1 and directories[0].is_dir():
+        tell_trackers(RunDirectory(directories[0], trust), files=written)
     index, *others = written
     click.echo(str(index))
     click.echo(f"{len(others)} figures, tables and videos beside it", err=True)

@@ -69,6 +69,14 @@ def show_each(
     return reports
 
 
+def tell_trackers(run: "RunDirectory", table: Sequence[Report] = (), files: Sequence[Path] = ()) -> None:
+    """Add a table, and those of the files that are PNG, where a run is tracked."""
+    from lowgear.training.trackers import tracking
+
+    figures = [path for path in files if path.suffix == ".png"]
+    tracking.add(run, run.read_config(), lambda text: click.echo(f"note: {text}", err=True), table, figures)
+
+
 def _nearby(parent: Path) -> str:
     """What runs there are, or how to make one."""
     names = sorted(str(path.parent) for path in _configs(parent))

@@ -9,7 +9,15 @@ from lowgear import LowgearError
 from lowgear.commands import lists
 from lowgear.commands.completion import study_names, task_names
 from lowgear.commands.executors import NAMES, Place, executor_options
-from lowgear.commands.options import env_timeout_option, gears_option, list_option, recipe_option, steps_option
+from lowgear.commands.options import (
+    env_timeout_option,
+    gears_option,
+    list_option,
+    recipe_option,
+    set_option,
+    steps_option,
+    track_option,
+)
 from lowgear.commands.study_status import status
 
 if TYPE_CHECKING:
@@ -48,6 +56,7 @@ class _WithStatus(click.Command):
 @recipe_option
 @click.option("--episodes", default=200, show_default=True, help="Episodes of each agent when it is evaluated.")
 @gears_option
+@set_option
 @list_option("--cost-coefficients", lists.numbers, "As `lowgear train` takes them.  [default: the paper's]")
 @click.option(
     "--out",
@@ -56,6 +65,7 @@ class _WithStatus(click.Command):
     show_default=True,
     help="Runs and tables of all studies.",
 )
+@track_option("none", each_run=True)
 @executor_options
 @click.option(
     "--population",
@@ -72,7 +82,9 @@ class _WithStatus(click.Command):
     metavar="FILE",
     help="With --dry-run, on machines with these throughputs, from `lowgear bench train --json`.  [default: this one]",
 )
-def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options: Any) -> None:
+def study(
+    name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, assignments: tuple[str, ...], **options: Any
+) -> None:
     """Carry out the study NAME on each TASK, or on the paper's tasks.
 
     \b
@@ -101,6 +113,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     """
     from rich.console import Console
 
+    from lowgear.config import settings
     from lowgear.config.tasks import find
     from lowgear.studies import catalogue, speeds
     from lowgear.studies.plan import Estimates, print_plan
@@ -118,7 +131,7 @@ def study(name: str, tasks: tuple[str, ...], out: Path, dry_run: bool, **options
     machines, measured = options.pop("machines") or (1,), options.pop("speeds")
     if not min(machines, default=0) or (not dry_run and (len(machines) > 1 or measured)):
         raise LowgearError("--machines and --speeds are for --dry-run: add that; machines are 1 or more")
-    setup = Setup(**options)
+    setup = Setup(**options, overrides=settings.from_assignments(assignments))
     named = [find(task) for task in tasks or chosen.tasks]
     groups = [group for task in named for group in chosen.groups(setup, task)]
     errors = Console(stderr=True)

@@ -10,7 +10,14 @@ from lowgear.commands import lists
 from lowgear.commands.completion import assignments as complete_assignments
 from lowgear.commands.completion import task_names
 from lowgear.commands.executors import NAMES, Place, executor_options
-from lowgear.commands.options import env_timeout_option, gears_option, list_option, recipe_option, steps_option
+from lowgear.commands.options import (
+    env_timeout_option,
+    gears_option,
+    list_option,
+    recipe_option,
+    steps_option,
+    track_option,
+)
 
 if TYPE_CHECKING:
     from lowgear.studies.search import Trial
@@ -37,6 +44,7 @@ EVALUATIONS = 9  # of a trial: it may be stopped at each
 @click.option("--evaluate-episodes", default=5, show_default=True, help="Episodes of each agent at an evaluation.")
 @click.option("--search-seed", default=0, show_default=True, help="Of the proposals.")
 @click.option("--out", type=click.Path(path_type=Path), help="The sweep's directory.  [default: sweeps/TASK-RECIPE]")
+@track_option("none", each_run=True)
 @executor_options
 @env_timeout_option
 def sweep(

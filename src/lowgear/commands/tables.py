@@ -12,6 +12,7 @@ from rich.table import Table
 from lowgear.config.tasks import SOURCES, Task
 from lowgear.evaluation.numbers import score, score_pair
 from lowgear.policy.cost import cost_model
+from lowgear.policy.gears import Gear
 from lowgear.report.terminal import natural_width, print_table, print_text
 
 if TYPE_CHECKING:  # its module loads NumPy, which a table of names can do without
@@ -181,14 +182,15 @@ PUBLISHED: list[Column] = [
 SPEED: Column = ("steps/s", lambda row: f"{row['steps_per_second']:,.0f}")
 
 
-def print_evaluation(rows: Sequence[Row]) -> None:
+def print_evaluation(rows: Sequence[Row], gears: Sequence[Gear] = ()) -> None:
     """What controllers scored and cost, one row for each agent and setting.
 
     λ is the cost coefficient in the task's rewards, rel. the same measured against them. Returns are means with their
-    95% interval. Three gears and more show the share of each, two the share of the large one. FLOPs are per step, saved
-    against the large gear.
+    95% interval. Three gears and more show the share of each, two the share of the large one; the head names `gears`
+    that are not all plain networks. FLOPs are per step, saved against the large gear.
     """
-    several = len(rows[0]["gear_share"]) > 2
+    named = not all(gear.is_plain for gear in gears)
+    several = len(rows[0]["gear_share"]) > 2 or (named and len(gears) > 1)
     columns: list[Column] = [
         ("", lambda row: str(row["agent"])),
         ("variant", lambda row: row["variant"]),
@@ -196,7 +198,10 @@ def print_evaluation(rows: Sequence[Row]) -> None:
         ("λ", lambda row: f"{row['cost_coefficient']:.2g}"),
         (RELATIVE, _relative),
         ("return", _return),
-        ("gears %", lambda row: "/".join(f"{100 * share:.0f}" for share in row["gear_share"]))
+        (
+            "/".join(map(str, gears)) + " %" if named else "gears %",
+            lambda row: "/".join(f"{100 * share:.0f}" for share in row["gear_share"]),
+        )
         if several
         else ("large", lambda row: f"{row['large_share']:.1%}"),
         ("period", lambda row: "" if row["period_mean"] is None else f"{row['period_mean']:.1f}"),

@@ -12,14 +12,17 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.completion import assignments, task_names, variants
+from lowgear.commands.completion import task_names, variants
 from lowgear.commands.executors import NAMES, Place, executor_options
 from lowgear.commands.options import (
     env_timeout_option,
     gears_option,
     list_option,
     recipe_option,
+    set_option,
     steps_option,
+    track_option,
+    tracked_by,
     trust_option,
 )
 
@@ -82,14 +85,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Cut episodes there.  [default: the environment's own limit, or 10,000 where it sets none]",
 )
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="NAME=VALUE",
-    shell_complete=assignments,
-    help="Any setting of the recipe: --set batch=128 --set periods=2,5. `lowgear recipes show` lists them.",
-)
+@set_option
 @click.option(
     "--settings", type=click.Path(path_type=Path), metavar="FILE", help="The same from a TOML file: batch = 128."
 )
@@ -104,6 +100,7 @@ if TYPE_CHECKING:
     help="Where the disk is full or may not be written to: stop, or train on, keep in memory what is to be written "
     "(at most as much as the replay buffers), and write it with the next checkpoint that succeeds.",
 )
+@track_option("tensorboard where it is installed")
 @click.option("--out", type=click.Path(path_type=Path), help="The run's directory.  [default: runs/TASK-RECIPE-TIME]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with this run instead.")
 @executor_options
@@ -115,7 +112,14 @@ if TYPE_CHECKING:
 )
 @env_timeout_option
 @trust_option
-def train(task: str | None, resume: Path | None, trust: bool, on_write_error: str, **options: Any) -> None:
+def train(
+    task: str | None,
+    resume: Path | None,
+    trust: bool,
+    on_write_error: str,
+    track: tuple[str, ...] | None,
+    **options: Any,
+) -> None:
     """Train a population of agents on TASK.
 
     Every combination of seeds, variants and coefficients is one agent, and all of them learn in one program: five
@@ -159,8 +163,10 @@ def train(task: str | None, resume: Path | None, trust: bool, on_write_error: st
         raise LowgearError(f"{directory.path} is one program already: go on with it without --jobs or --ray")
     try:
         if place.elsewhere or is_spread(directory):
-            train_spread(directory, config, place, shards)
+            with tracked_by(track):
+                train_spread(directory, config, place, shards)
         else:
+            _settle_trackers(directory, track)
             _run(directory, config, go_on=on_write_error == "go-on")
     except LowgearError:
         if resume is None and directory.untouched and not has_begun(directory):
@@ -173,19 +179,21 @@ def _reject_options_beside_resume() -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if given and name not in (
-            "task",
-            "resume",
-            "steps",
-            "trust",
-            "on_write_error",
-            "env_timeout",
-            "shards",
-            *NAMES,
-        ):
+        may = ("task", "resume", "steps", "trust", "on_write_error", "env_timeout", "track", "shards", *NAMES)
+        if given and name not in may:
             raise LowgearError(
                 f"{parameter.opts[0]} cannot change a run that goes on: leave it out, or start a new run"
             )
+
+
+def _settle_trackers(directory: "RunDirectory", given: tuple[str, ...] | None) -> None:
+    """Those that were asked for, from now on; without --track a run keeps those it has."""
+    from lowgear.training.trackers.choice import Choice, need
+
+    chosen = Choice.of(directory)
+    if given is not None:
+        chosen.settle(given)
+    need(chosen.names)  # before anything is made
 
 
 def _new_run(name: str, options: dict[str, Any], together: bool) -> "tuple[RunDirectory, RunConfig]":
@@ -243,6 +251,7 @@ def _run(directory: "RunDirectory", config: "RunConfig", go_on: bool) -> None:
     from lowgear.envs import make_env
     from lowgear.training.loop import Training
     from lowgear.training.progress import STARTING, Display
+    from lowgear.training.trackers.choice import default_trackers
 
     if directory.finished(config):
         evaluate = f"lowgear evaluate {directory.path}{trust_flag(config.task)}"
@@ -253,7 +262,9 @@ def _run(directory: "RunDirectory", config: "RunConfig", go_on: bool) -> None:
         display = Display(config.steps)
         opened.callback(display.close)
         display.on_phase(STARTING)
-        training = Training(config, make(config.environments), make, directory, go_on=go_on)
+        training = Training(
+            config, make(config.environments), make, directory, go_on=go_on, trackers=default_trackers()
+        )
         opened.callback(_close, training)
         _go(training, display, directory)
     if training.last_evaluation:
@@ -266,7 +277,6 @@ def _go(training: "Training", display: "Display", directory: "RunDirectory") -> 
     from lowgear.config.tasks import trust_flag
     from lowgear.envs import watchdog
     from lowgear.training.signals import stops
-    from lowgear.training.tensorboard import TensorBoard
 
     config = training.config
     again = f"go on with `lowgear train --resume {directory.path}{trust_flag(config.task)}`"
@@ -275,7 +285,6 @@ def _go(training: "Training", display: "Display", directory: "RunDirectory") -> 
         display.on_steps(training.collector.steps)
     if training.begins_anew:
         display.on_notice(f"{config.task} does not repeat itself: the episodes that were open begin anew")
-    boards = [TensorBoard(directory.path / "tensorboard", config)] if TensorBoard.available() else []
     try:
         with (
             stops(
@@ -283,15 +292,13 @@ def _go(training: "Training", display: "Display", directory: "RunDirectory") -> 
             ) as heard,
             watchdog.stuck(partial(_end_stuck, display, watchdog.on_stuck(), again)),
         ):
-            finished = training.run([display, *boards])
+            finished = training.run([display])
     except KeyboardInterrupt:
         display.close()
         click.echo(f"stopped at once, at the last checkpoint; {again}", err=True)
         raise
     finally:
         display.close()
-        for board in boards:
-            board.close()
     if not finished:
         click.echo(f"stopped at {training.collector.steps} of {config.steps} steps; {again}", err=True)
         raise SystemExit(heard.exit_code)

@@ -11,6 +11,7 @@ from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import check_trust
 from lowgear.policy.dial import Dial
 from lowgear.policy.file import Policy, load
+from lowgear.policy.header import IMPORTED
 
 
 def open_run(path: str | Path, trust: bool = False) -> RunDirectory:
@@ -44,7 +45,8 @@ class PolicyFile(RunDirectory):
         if environment:
             check_trust(header.task, self.path, self.trust)
         recipe = replace(
-            recipes.find(header.recipe, header.task),
+            recipes.find("modern" if header.variant == IMPORTED else header.recipe, header.task),
+            name=header.recipe,
             periods=header.periods,
             master_units=header.master_units,
             actor_activation=header.activation,

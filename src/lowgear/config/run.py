@@ -13,6 +13,7 @@ from lowgear.config.tasks import MOST_WIDTH, Task, check_gears
 from lowgear.policy import fields
 from lowgear.policy.dial import Dial, span
 from lowgear.policy.fields import BadField, entry
+from lowgear.policy.gears import Gear, forced_by, read_gear
 from lowgear.policy.header import LARGEST_COEFFICIENT, LONGEST_PERIOD, MOST_GEARS, MOST_PERIODS
 
 VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separate-buffers")
@@ -64,9 +65,9 @@ class AgentConfig:
         dial = self.dial.times(unit)
         return replace(self, cost_coefficient=self.cost_coefficient * unit, dial=dial, relative=False)
 
-    def forced_gear(self, gears: int) -> int | None:
+    def forced_gear(self, gears: Sequence[Gear]) -> int | None:
         """The only gear of small-only and large-only agents, whose master is never asked."""
-        return {"small-only": 0, "large-only": gears - 1}.get(self.variant)
+        return forced_by(self.variant, gears)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class RunConfig:
 
     task: str
     recipe: Recipe
-    gears: tuple[int, ...]
+    gears: tuple[Gear, ...]
     steps: int  # environment steps of each agent
     agents: tuple[AgentConfig, ...]
     boltzmann: bool  # how the paper evaluates this task
@@ -88,7 +89,8 @@ class RunConfig:
     def critic_units(self) -> tuple[int, ...]:
         """Hidden width of each gear's critics: none is narrower than the widest gear."""
         least = self.recipe.critic_units
-        return self.gears if least is None else (max(least, *self.gears),) * len(self.gears)
+        widths = tuple(max(gear.hidden, default=1) for gear in self.gears)
+        return widths if least is None else (max(least, *widths),) * len(widths)
 
     @property
     def master(self) -> str:
@@ -108,7 +110,7 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """As config.json keeps it."""
-        return asdict(self)
+        return asdict(self) | {"gears": [gear.to_json() for gear in self.gears]}
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> "RunConfig":
@@ -117,7 +119,7 @@ class RunConfig:
         Raises BadField or LowgearError.
         """
         recipe = recipe_from_json(fields.entries("recipe", entry(raw, "recipe")))
-        widths = [fields.whole("a width in gears", width, 1, MOST_WIDTH) for width in _listed(raw, "gears")]
+        gears = [read_gear(gear) for gear in _listed(raw, "gears")]
         agents = _listed(raw, "agents", MOST_AGENTS)
         counts = ("steps", "evaluate_every", "evaluate_episodes", "checkpoint_every", "log_every")
         least = {"evaluate_every": 0}
@@ -129,7 +131,7 @@ class RunConfig:
         return cls(
             task=fields.word("task", entry(raw, "task")),
             recipe=recipe,
-            gears=check_gears(widths),
+            gears=check_gears(gears),
             agents=tuple(_agent_from_json(fields.entries("an agent", agent)) for agent in agents),
             boltzmann=fields.flag("boltzmann", entry(raw, "boltzmann")),
             **numbers,
@@ -184,7 +186,7 @@ def resolve(
     cost_coefficients: Sequence[float] | None = None,
     discounts: Sequence[float] | None = None,
     learning_rates: Sequence[float] | None = None,
-    gears: Sequence[int] | None = None,
+    gears: Sequence[Gear | int] | None = None,
     overrides: dict[str, Any] | None = None,
     evaluate_every: int | None = None,
     evaluate_episodes: int = 5,

@@ -6,6 +6,7 @@ stopped.json     agents that went no further, and why; where there are none ther
 checkpoint/      rows as they were collected, the learners' state, and latest.json, which names what is valid
 policies/        agentK.safetensors, the last, and agentK-best.safetensors
 evaluation.json  what `lowgear evaluate` found
+tracking.json    the trackers that were chosen for it, and its runs there
 lock             held by the process that trains
 """
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from lowgear import LowgearError
 from lowgear.config.paper import Published, published, tables
+from lowgear.policy.gears import Gear, gears_of, names
 
 PREFIXES = ("gym", "dmc", "envpool")
 SOURCES = {"envpool": "EnvPool", "gym": "Gymnasium", "dmc": "dm_control", "python": "a Python module"}
@@ -98,10 +99,18 @@ def parse_gears(text: str) -> tuple[int, ...]:
         widths = tuple(int(part) for part in text.split(","))
     except ValueError:
         raise LowgearError(f"--gears {text!r} is not a list of whole numbers; write for example 8,64") from None
-    return check_gears(widths)
+    return check_widths(widths)
 
 
-def check_gears(widths: Sequence[int]) -> tuple[int, ...]:
+def check_gears(gears: Sequence[Gear | int]) -> tuple[Gear, ...]:
+    """The gears of a run: plain networks, for now, as `check_widths` has them."""
+    for gear in gears:
+        if isinstance(gear, Gear) and not gear.is_plain:
+            raise LowgearError(f"gears {names(gears_of(gears))!r}: {gear} can't be trained yet; write widths, 8,64")
+    return gears_of(check_widths([gear.hidden[0] if isinstance(gear, Gear) else gear for gear in gears]))
+
+
+def check_widths(widths: Sequence[int]) -> tuple[int, ...]:
     """The widths, if they are two or more, positive, and no later gear is cheaper than an earlier one."""
     shown = ",".join(str(width) for width in widths)
     if len(widths) < 2:

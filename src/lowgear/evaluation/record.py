@@ -46,6 +46,11 @@ class Episode:
         return gear
 
     @property
+    def last_action(self) -> FloatArray:
+        """The action before each step, (T, act), which a gear that holds would repeat; zeros before the first."""
+        return np.concatenate([np.zeros_like(self.action[:1]), self.action[:-1]])
+
+    @property
     def total(self) -> float:
         """Its return."""
         return float(self.reward.sum(dtype=np.float64))

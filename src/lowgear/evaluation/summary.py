@@ -21,7 +21,8 @@ def evaluation_report(
 ) -> dict[str, Any]:
     """Play episodes of every policy of a run, each with the number of its agent, and say what they came to.
 
-    Agents whose environments fail are listed as missing; it is an error where all of them do.
+    Agents whose environments fail are listed as missing; it is an error where all of them do. Gears are named where
+    they are not all plain networks.
     """
     policies = [policy for _, policy in numbered]
     played = play_policies(policies, make_env, episodes, master, seed, progress, may_miss=True)
@@ -44,6 +45,8 @@ def evaluation_report(
             if place not in played.missing
         ],
     }
+    if not all(gear.is_plain for gear in header.gears):
+        report["gears"] = [gear.to_json() for gear in header.gears]
     return report | {"missing": missing} if missing else report
 
 

@@ -2,15 +2,17 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from lowgear import CallableRoom, LowgearError, __version__
 from lowgear.export.c_format import export_c
+from lowgear.export.layers import check_kinds
 from lowgear.export.numpy_format import export_numpy
 from lowgear.export.onnx_format import export_onnx
 from lowgear.export.plain import check_name
-from lowgear.export.source import SEED, ExportRequest, writable
+from lowgear.export.source import SEED, ExportFiles, ExportRequest, writable
 from lowgear.policy.files import write_whole
 from lowgear.policy.header import check_header
 
@@ -20,8 +22,10 @@ GREEDY = "the paper evaluates this task with a sampled master; the export picks 
 FORMATS = {"c": export_c, "onnx": export_onnx, "numpy": export_numpy}
 
 
-def export(request: ExportRequest, format_name: str, out: Path) -> dict[str, Any]:
-    """Make, check and write an export in one of FORMATS; returns what export.json says.
+def export(
+    request: ExportRequest, format_name: str, out: Path, make: Callable[[ExportRequest], ExportFiles] | None = None
+) -> dict[str, Any]:
+    """Make, check and write an export in one of FORMATS, or by `make`; returns what export.json says.
 
     A failed check leaves no file.
     """
@@ -30,8 +34,9 @@ def export(request: ExportRequest, format_name: str, out: Path) -> dict[str, Any
         raise LowgearError(f"--weights {request.weights} is for --format c; {format_name} keeps float32")
     check_name(request.name)
     check_header(header, f"could not export {source.path}")
+    check_kinds(header)
     writable(out)
-    made = FORMATS[format_name](request)
+    made = (make or FORMATS[format_name])(request)
     report = {
         "format": format_name,
         "name": request.name,
@@ -43,7 +48,7 @@ def export(request: ExportRequest, format_name: str, out: Path) -> dict[str, Any
         "seed": header.seed,
         "observation_names": list(header.observation_names),
         "action_names": list(header.action_names),
-        "gears": list(header.gears),
+        "gears": [gear.to_json() for gear in header.gears],
         "periods": list(header.periods),
         "cost_coefficient": header.cost_coefficient,
         "dial": list(header.dial) if header.dial is not None and source.policy.turns else None,
@@ -51,7 +56,7 @@ def export(request: ExportRequest, format_name: str, out: Path) -> dict[str, Any
         "master": "greedy" if header.forced_gear is None else None,
         "episodes_seed": SEED,
         **made.report,
-        "notes": _notes(request),
+        "notes": [*_notes(request, make is None), *made.notes],
         "files": sorted(made.files),
     }
     for name, data in (made.files | {REPORT: json.dumps(report, indent=2).encode()}).items():
@@ -64,10 +69,10 @@ def export(request: ExportRequest, format_name: str, out: Path) -> dict[str, Any
     return report
 
 
-def _notes(request: ExportRequest) -> list[str]:
+def _notes(request: ExportRequest, greedy: bool) -> list[str]:
     """What a person should know before relying on it."""
     header, notes = request.source.policy.header, []
-    if header.master != "greedy" and header.forced_gear is None:
+    if greedy and header.master != "greedy" and header.forced_gear is None:
         notes.append(GREEDY)
     if request.source.make_env is None:
         notes.append(f"checked on random observations, not on episodes: {request.source.no_env}")

@@ -69,7 +69,7 @@ int {name}_gear(const {name}_state *state);
 
 def about(header: PolicyHeader) -> str:
     """One line about where the controller comes from."""
-    gears = "/".join(plain(units) for units in header.gears)
+    gears = "/".join(plain(str(gear)) for gear in header.gears)
     what = f"{plain(header.variant)}, gears {gears}, seed {plain(header.seed)}, {plain(header.steps)} steps"
     return f"Controller for {plain(header.task)}: {what}."
 

@@ -84,7 +84,7 @@ def gear_source(name: str, gear: int, layers: Sequence[ExportedLayer], header: P
     """The arrays of one gear and `NAME_gearG(x, action)`; a NaN on the way reaches every number of the action."""
     own, last = f"{name}_gear{gear}", shape_of(layers[-1])
     return f"""\
-/* Gear {gear}: {header.gears[gear]} units. */
+/* Gear {gear}: {header.gears[gear].description}. */
 {_network_arrays(own, layers)}
 static void {own}(const float *restrict x, float *restrict action)
 {{

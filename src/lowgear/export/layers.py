@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lowgear import LowgearError
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import Layers
-from lowgear.policy.file import Policy
+from lowgear.policy.file import Policy, PolicyHeader
+from lowgear.policy.networks import Layers
 
 INT8_MAX = 127
 
@@ -37,9 +38,17 @@ class ExportedNetworks(NamedTuple):
     master: list[ExportedLayer] | None
 
 
+def check_kinds(header: PolicyHeader) -> None:
+    """An error where exports do not know a gear's kind."""
+    for number, gear in enumerate(header.gears):
+        if not gear.is_plain or len(header.gears) == 1:
+            raise LowgearError(f"gear {number} is {gear.description}, which can't be exported or timed yet")
+
+
 def exported_networks(policy: Policy, weights: str = "float32") -> ExportedNetworks:
     """With float32 or int8 weights; actors without the half of their last layer that only training needs."""
     header = policy.header
+    check_kinds(header)
     numbers = range(len(header.gears)) if header.forced_gear is None else [header.forced_gear]
     gears = {gear: _export_layers(policy.weights.gears[gear], weights, header.act_dim) for gear in numbers}
     return ExportedNetworks(

@@ -63,6 +63,7 @@ class ExportFiles:
 
     files: dict[str, bytes]
     report: dict[str, Any]
+    notes: tuple[str, ...] = ()  # what a person should know besides
 
 
 def record_episodes(policy: Policy, make_env: MakeEnv, count: int, seed: int = SEED) -> list[Episode]:

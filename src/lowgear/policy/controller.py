@@ -15,32 +15,16 @@ import numpy.typing as npt
 from lowgear import LowgearError
 from lowgear.policy.arrays import BoolArray, DoubleArray, FloatArray, IntArray
 from lowgear.policy.dial import price
+from lowgear.policy.gears import NETWORK, Gear
+from lowgear.policy.networks import Weights, frozen_action, mlp, squash, stack
 
 if TYPE_CHECKING:
     from lowgear.policy.file import Policy
 
-Layers = Sequence[tuple[FloatArray, FloatArray]]  # weight (P, in, out), bias (P, out)
 Chooser = Callable[[FloatArray], IntArray]  # from the master's values (P, N, choices) to choices (P, N)
 
 OBSERVATION_LIMIT = 1e6  # what an infinite observation is read as
-LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
 MASTERS = ("greedy", "boltzmann")  # how the master picks: its best value, or softmax of its values
-
-
-class Tariff(NamedTuple):
-    """What choices cost, where the master's network holds only their advantages."""
-
-    low: FloatArray  # (P,): the coefficient at the dial's low end
-    high: FloatArray  # (P,): at its high end
-    each: FloatArray  # (P, choices): at a coefficient of 1
-
-
-class Weights(NamedTuple):
-    """The networks that act: the gears' actors, cheapest first, and the master."""
-
-    gears: tuple[Layers, ...]
-    master: Layers
-    tariff: Tariff | None = None  # None: the master's network has learned what its choices cost
 
 
 class Held(NamedTuple):
@@ -62,9 +46,13 @@ class Controller:
         forced_gear: IntArray,  # (P,): -1 where the master picks
         position: FloatArray | None,  # (P,): of each dial; None where the masters have none
         environments: int,
+        kinds: Sequence[Gear] | None = None,  # of the gears; None: networks of the activation above
     ) -> None:
         shape = len(forced_gear), environments
         self._weights = weights
+        self.kinds = tuple(kinds) if kinds is not None else (Gear(NETWORK),) * len(weights.gears)
+        self._networks = [number for number, kind in enumerate(self.kinds) if kind.kind == NETWORK]
+        self._others = [number for number, kind in enumerate(self.kinds) if kind.kind != NETWORK]
         self._charges: FloatArray | None = None  # (P, N, choices): what choices cost where the dials stand
         self.periods: IntArray = np.asarray(periods, np.int32)
         self.activation = activation
@@ -72,6 +60,11 @@ class Controller:
         self.position = None if position is None else np.repeat(position[:, None], environments, axis=1)
         self.choice: IntArray = np.zeros(shape, np.int32)  # gear + gears · number of its period
         self.age: IntArray = np.zeros(shape, np.int32)  # steps the pick has held; 0: a new pick is due
+        # What a gear that holds needs, (P, N, act) and (P, N); None where none does.
+        self._hold = next((number for number in self._others if not self.kinds[number].computes), None)
+        self.last_action = None if self._hold is None else np.zeros((*shape, self._act_dim), np.float32)
+        self.fresh: BoolArray | None = None if self._hold is None else np.ones(shape, np.bool_)  # no action yet
+        self._acted = self.last_action
 
     @classmethod
     def from_policies(cls, policies: "Sequence[Policy]", environments: int = 1) -> "Controller":
@@ -102,6 +95,7 @@ class Controller:
             forced_gear=np.array([-1 if h.forced_gear is None else h.forced_gear for h in headers], np.int32),
             position=np.array(positions, np.float32) if positions else None,
             environments=environments,
+            kinds=first.gears,
         )
 
     @property
@@ -141,22 +135,34 @@ class Controller:
         return left
 
     def begin(self, where: BoolArray) -> None:
-        """Start episodes: new picks are due there."""
+        """Start episodes: new picks are due there, and there is nothing to hold."""
         self.age[where] = 0
+        if self.last_action is not None and self.fresh is not None:
+            self.last_action[where], self.fresh[where] = 0, True
 
     def values(self, observation: FloatArray) -> FloatArray:
-        """The master's values (P, N, choices)."""
+        """The master's values (P, N, choices); -inf where nothing was done yet that could be held."""
         weights, position = self.weights, self.position
-        if position is None:
-            return mlp(weights.master, observation, self.activation)
-        if weights.tariff is None:
-            seen = np.concatenate([observation, position[..., None]], -1, dtype=np.float32)
-            return mlp(weights.master, seen, self.activation)
-        if self._charges is None:
-            low, high, each = weights.tariff
-            coefficient: FloatArray = price(position, low[:, None], high[:, None])
-            self._charges = coefficient[..., None] * each[:, None, :]
-        return mlp(weights.master, observation, self.activation) - self._charges
+        found = mlp(weights.master, self._seen(observation), self.activation)
+        if position is not None and weights.tariff is not None:
+            if self._charges is None:
+                low, high, each = weights.tariff
+                coefficient: FloatArray = price(position, low[:, None], high[:, None])
+                self._charges = coefficient[..., None] * each[:, None, :]
+            found = found - self._charges
+        if self.fresh is not None:
+            found[..., self._hold :: self.gears][self.fresh] = -np.inf
+        return found
+
+    def _seen(self, observation: FloatArray) -> FloatArray:
+        """The master's inputs: the observation, the last action where it can be held, a dial's position."""
+        sees_position = self.position is not None and self.weights.tariff is None
+        if self.last_action is None and not sees_position:
+            return observation
+        parts = [observation] if self.last_action is None else [observation, self.last_action]
+        if self.position is not None and sees_position:
+            parts.append(self.position[..., None])
+        return np.concatenate(parts, -1, dtype=np.float32)
 
     def pick(self, observation: FloatArray, choose: "Chooser | None" = None) -> BoolArray:
         """New picks where they are due: the forced gear, or what `choose` makes of the master's values (greedy).
@@ -170,41 +176,56 @@ class Controller:
         return asked
 
     def act(self, observation: FloatArray, noise: FloatArray | None = None) -> FloatArray:
-        """Actions in [-1, 1], (P, N, act), of the gears that hold: their means, or samples for standard `noise`."""
+        """Actions in [-1, 1], (P, N, act), of the gears that hold: their means, or samples for standard `noise`.
+
+        Noise is for networks that are trained: frozen gears, and the last action again, have none.
+        """
         gear, head = self.gear, None
-        for number in range(self.gears):
+        for number in self._networks:
             chosen = gear == number
             if chosen.any():
-                out = self._head(number, observation)
+                out = mlp(self.weights.gears[number], observation, self.activation)
                 head = out if head is None else np.where(chosen[..., None], out, head)
-        assert head is not None
-        return squash(head, noise)
+        action = None if head is None else squash(head, noise)
+        for number in self._others:
+            chosen = gear == number
+            if chosen.any():
+                out = self.act_with(number, observation)
+                action = out if action is None else np.where(chosen[..., None], out, action)
+        assert action is not None
+        self._acted = action
+        return action
 
-    def act_with(self, gear: int, observation: FloatArray) -> FloatArray:
-        """What one gear would do everywhere."""
-        return squash(self._head(gear, observation))
+    def act_with(self, gear: int, observation: FloatArray, last_action: FloatArray | None = None) -> FloatArray:
+        """What one gear would do everywhere; `last_action` is what a gear that holds would repeat, if not its own."""
+        kind, layers = self.kinds[gear], self.weights.gears[gear]
+        if kind.kind == NETWORK:
+            return squash(mlp(layers, observation, self.activation))
+        if kind.computes:
+            clip = self.weights.clips[gear] if self.weights.clips else None
+            return frozen_action(kind, layers, clip, observation, self.activation)
+        held = self.last_action if last_action is None else last_action
+        assert held is not None
+        return held
 
-    def advance(self, ended: BoolArray) -> Held:
-        """Count a step that was taken; picks that held for their period, or whose episode `ended`, are closed."""
+    def advance(self, ended: BoolArray, action: FloatArray | None = None) -> Held:
+        """Count a step that was taken; picks that held for their period, or whose episode `ended`, are closed.
+
+        The step was that of `act`, or another `action`: it is the last one from now on.
+        """
         age: IntArray = self.age + 1
         closed: BoolArray = np.logical_or(age >= self.periods[self.choice // self.gears], ended)
         self.age = np.where(closed, np.int32(0), age)
+        if self._acted is not None and self.fresh is not None:
+            taken = self._acted if action is None else action
+            self.last_action = np.where(ended[..., None], np.float32(0), taken)
+            self.fresh = np.array(ended, np.bool_)
         return Held(age, closed)
 
-    def _head(self, gear: int, observation: FloatArray) -> FloatArray:
-        return mlp(self.weights.gears[gear], observation, self.activation)
-
-
-def mlp(layers: Layers, x: FloatArray, activation: str) -> FloatArray:
-    """Forward pass of P networks on (P, N, in); the last layer is linear."""
-    for weight, bias in layers[:-1]:
-        x = x @ weight
-        x += bias[:, None, :]
-        x = np.tanh(x, out=x) if activation == "tanh" else np.maximum(x, 0, out=x)
-    weight, bias = layers[-1]
-    x = x @ weight
-    x += bias[:, None, :]
-    return x
+    @property
+    def _act_dim(self) -> int:
+        number = next(number for number, kind in enumerate(self.kinds) if kind.computes)
+        return int(self._weights.gears[number][-1][1].shape[-1]) // self.kinds[number].heads
 
 
 def readable(observation: FloatArray) -> FloatArray:
@@ -214,20 +235,20 @@ def readable(observation: FloatArray) -> FloatArray:
     return np.nan_to_num(observation, nan=0, posinf=OBSERVATION_LIMIT, neginf=-OBSERVATION_LIMIT)
 
 
-def squash(head: FloatArray, noise: FloatArray | None = None) -> FloatArray:
-    """Actions from an actor's mean and log standard deviation, side by side in the last axis."""
-    act_dim = head.shape[-1] // 2
-    mean = head[..., :act_dim]
-    if noise is None:
-        return np.tanh(mean)
-    log_std = np.maximum(np.minimum(head[..., act_dim:], LOG_STD_MAX), LOG_STD_MIN)  # in less time than np.clip
-    return np.tanh(mean + np.exp(log_std) * noise)
-
-
 def greedy(values: FloatArray) -> IntArray:
     """The choices of the best values."""
     best: IntArray = values.argmax(axis=-1).astype(np.int32)
     return best
+
+
+def any_choice(word: npt.NDArray[np.int64], values: FloatArray) -> IntArray:
+    """Choices drawn evenly, by whole random words (P, N), from those whose values are not -inf."""
+    allowed = values != -np.inf
+    picked = word % np.maximum(allowed.sum(axis=-1), 1)
+    if not allowed.all():
+        picked = (np.cumsum(allowed, axis=-1) <= picked[..., None]).sum(axis=-1)
+    found: IntArray = picked.astype(np.int32)
+    return found
 
 
 def boltzmann(values: FloatArray, chance: FloatArray) -> IntArray:
@@ -266,46 +287,3 @@ class ActionBounds:
             return actions.astype(self.dtype)
         scaled = self.low + (actions.astype(np.float64) + 1) / 2 * (self.high - self.low)
         return np.clip(scaled, self.low, self.high).astype(self.dtype)
-
-
-def stack(policies: Sequence[Weights]) -> Weights:
-    """Several agents' weights of the same shapes as one population."""
-
-    def join(parts: Sequence[Layers]) -> Layers:
-        return [
-            (np.concatenate([w for w, _ in layer]), np.concatenate([b for _, b in layer]))
-            for layer in zip(*parts, strict=True)
-        ]
-
-    count, tariffs = len(policies[0].gears), [p.tariff for p in policies if p.tariff is not None]
-    if len(tariffs) not in (0, len(policies)):
-        raise LowgearError("policies whose masters know prices and policies whose masters learn them do not mix")
-    return Weights(
-        tuple(join([p.gears[g] for p in policies]) for g in range(count)),
-        join([p.master for p in policies]),
-        Tariff(*map(np.concatenate, zip(*tariffs, strict=True))) if tariffs else None,
-    )
-
-
-def leaves_of(weights: Weights) -> list[FloatArray]:
-    """Every array, in one order."""
-    networks = (*weights.gears, weights.master)
-    return [array for layers in networks for layer in layers for array in layer] + list(weights.tariff or ())
-
-
-def with_leaves(weights: Weights, leaves: Sequence[FloatArray]) -> Weights:
-    """The same networks with other arrays, in the order of `leaves_of`."""
-    arrays = iter(leaves)
-    *gears, master = ([(next(arrays), next(arrays)) for _ in layers] for layers in (*weights.gears, weights.master))
-    return Weights(tuple(gears), master, Tariff(*arrays) if weights.tariff is not None else None)
-
-
-def take(weights: Weights, which: int | slice) -> Weights:
-    """Some agents of a population, or one as a population of one."""
-    agents = which if isinstance(which, slice) else slice(which, which + 1)
-
-    def part(layers: Layers) -> Layers:
-        return [(weight[agents], bias[agents]) for weight, bias in layers]
-
-    tariff = None if weights.tariff is None else Tariff(*(values[agents] for values in weights.tariff))
-    return Weights(tuple(part(layers) for layers in weights.gears), part(weights.master), tariff)

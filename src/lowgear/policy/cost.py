@@ -1,7 +1,9 @@
 """What a controller costs, and what its master pays for it.
 
-A gear has two hidden layers of equal width and two Gaussian heads. Its FLOPs follow the paper's rule, which reproduces
-every published figure: `2·(obs·h + h·h + 2·h·act) + 3`. The master is charged for what is built: its matrix products.
+A gear of the paper has two hidden layers of equal width and two Gaussian heads. Its FLOPs follow the paper's rule,
+which reproduces every published figure: `2·(obs·h + h·h + 2·h·act) + 3`. Other depths, and gears that came from
+elsewhere, follow the same rule; a gear that holds the last action costs nothing. The master is charged for what is
+built: its matrix products.
 """
 
 import itertools
@@ -9,16 +11,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lowgear.policy.gears import Gear, gears_of
 
-def policy_flops(obs_dim: int, act_dim: int, units: int) -> int:
-    """FLOPs of one action of a gear with two hidden layers of `units`, both Gaussian heads counted."""
-    return 2 * (obs_dim * units + units * units + 2 * units * act_dim) + 3
+
+def policy_flops(obs_dim: int, act_dim: int, units: int | Sequence[int]) -> int:
+    """FLOPs of one action of a gear, both Gaussian heads counted; `units` of two hidden layers, or those of each."""
+    hidden = (units, units) if isinstance(units, int) else units
+    return 2 * sum(a * b for a, b in itertools.pairwise((obs_dim, *hidden, 2 * act_dim))) + 3
+
+
+def gear_flops(gear: Gear, obs_dim: int, act_dim: int) -> int:
+    """FLOPs of one action of a gear of any kind."""
+    return policy_flops(obs_dim, act_dim, gear.hidden) if gear.computes else 0
+
+
+def by_cost(gears: Sequence[Gear], obs_dim: int, act_dim: int) -> tuple[Gear, ...]:
+    """The gears with the cheapest first; those that cost the same stay in their order."""
+    return tuple(sorted(gears, key=lambda gear: gear_flops(gear, obs_dim, act_dim)))
 
 
 def master_flops(obs_dim: int, choices: int, units: int) -> int:
     """FLOPs of one pick of a master with two hidden layers of `units` and one value for each choice.
 
-    `obs_dim` counts every input it really has: the observation and, where a dial's prices are learned, the position.
+    `obs_dim` counts every input it really has: the observation, the last action where a gear holds it, and the position
+    where a dial's prices are learned.
     """
     return 2 * (obs_dim * units + units * units + units * choices)
 
@@ -32,23 +48,27 @@ def units_for(obs_dim: int, act_dim: int, flops: float) -> int:
 class CostModel:
     """Prices of a controller's parts, and everything that follows from them.
 
-    Costs are in actions of the cheapest gear. What the master pays is decided by `charge` alone: its reward, the
-    tariff of its choices and the score by which the best policy is kept all go through it.
+    Costs are in actions of the cheapest gear that computes. What the master pays is decided by `charge` alone: its
+    reward, the tariff of its choices and the score by which the best policy is kept all go through it.
     """
 
-    gears: tuple[int, ...]  # FLOPs of one action of each gear
+    gears: tuple[int, ...]  # FLOPs of one action of each gear; 0 of one that holds the last action
     pick: int  # FLOPs of one pick of the master
     charges_picks: bool = True  # the master pays for its own inference
 
     @property
+    def _unit(self) -> int:
+        return next(flops for flops in self.gears if flops)
+
+    @property
     def gear_costs(self) -> tuple[float, ...]:
         """Price of an action of each gear, c_ω of the paper."""
-        return tuple(flops / self.gears[0] for flops in self.gears)
+        return tuple(flops / self._unit for flops in self.gears)
 
     @property
     def pick_cost(self) -> float:
         """Price of a pick."""
-        return self.pick / self.gears[0] if self.charges_picks else 0.0
+        return self.pick / self._unit if self.charges_picks else 0.0
 
     def charge(self, gear_cost: Any, steps: Any, picks: Any = 1) -> Any:
         """What the master pays, at a coefficient of 1, for `steps` in a gear of this cost and the picks that chose it.
@@ -93,16 +113,21 @@ class CostModel:
 def cost_model(
     obs_dim: int,
     act_dim: int,
-    gears: Sequence[int],
+    gears: Sequence[Gear | int],
     master_units: int,
     *,
     periods: int = 1,
     sees_position: bool = False,
     charges_picks: bool = True,
 ) -> CostModel:
-    """Of gears of these widths, and of a master that picks one of them and one of `periods` for it to hold."""
+    """Of these gears, or widths, and of a master that picks one of them and one of `periods` for it to hold.
+
+    No master, of 0 units, costs nothing.
+    """
+    kinds = gears_of(gears)
+    sees_action = act_dim if any(not gear.computes for gear in kinds) else 0
     return CostModel(
-        tuple(policy_flops(obs_dim, act_dim, units) for units in gears),
-        master_flops(obs_dim + sees_position, len(gears) * periods, master_units),
+        tuple(gear_flops(gear, obs_dim, act_dim) for gear in kinds),
+        master_flops(obs_dim + sees_action + sees_position, len(kinds) * periods, master_units),
         charges_picks,
     )

@@ -3,17 +3,18 @@
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import save
 
 from lowgear import LowgearError
-from lowgear.policy.controller import ActionBounds, Layers, Tariff, Weights
+from lowgear.policy.controller import ActionBounds
 from lowgear.policy.fields import shown
 from lowgear.policy.files import write_whole
 from lowgear.policy.header import FORMAT, PolicyHeader, check_header, parse_header
+from lowgear.policy.networks import Clip, Layers, Tariff, Weights
 from lowgear.policy.tensors import TensorFile, open_tensors
 
 __all__ = ["FORMAT", "Policy", "PolicyHeader", "load"]
@@ -67,7 +68,12 @@ class Policy:
                 tensors[f"{name}.{i}.bias"] = np.ascontiguousarray(bias[0])
         if self.weights.tariff is not None:
             tensors[TARIFF] = np.ascontiguousarray(self.weights.tariff.each[0])
-        write_whole(Path(path), save(tensors, {ENTRY: json.dumps(asdict(self.header))}))
+        for gear, clip in enumerate(self.weights.clips):
+            if clip is not None:
+                tensors |= {
+                    name: np.ascontiguousarray(bound[0]) for name, bound in zip(_bounds(gear), clip, strict=True)
+                }
+        write_whole(Path(path), save(tensors, {ENTRY: json.dumps(self.header.to_json())}))
 
 
 def load(path: str | Path) -> Policy:
@@ -89,11 +95,14 @@ def load(path: str | Path) -> Policy:
 
 def _sizes(header: PolicyHeader) -> dict[str, tuple[int, ...]]:
     """Inputs, hidden widths and outputs of each network."""
-    actors: dict[str, tuple[int, ...]] = {
-        f"gear{gear}": (header.obs_dim, units, units, 2 * header.act_dim) for gear, units in enumerate(header.gears)
-    }
-    inputs, units = header.obs_dim + header.sees_position, header.master_units
-    return actors | {"master": (inputs, units, units, header.choices)}
+    found = {f"gear{number}": gear.sizes(header.obs_dim, header.act_dim) for number, gear in enumerate(header.gears)}
+    units = header.master_units
+    return found | ({"master": (header.master_inputs, units, units, header.choices)} if units else {})
+
+
+def _bounds(gear: int) -> tuple[str, str]:
+    """The tensors that a gear clips observations to."""
+    return f"gear{gear}.low", f"gear{gear}.high"
 
 
 def _layers(name: str, sizes: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...], str, tuple[int, ...]]]:
@@ -112,6 +121,9 @@ def _check_declared(file: TensorFile, header: PolicyHeader) -> None:
         wanted[TARIFF] = (header.choices,)
     elif TARIFF in file.declared:
         raise LowgearError(f"{file.path} holds {TARIFF}, but its header says that its master learned prices; {REMEDY}")
+    for number, gear in enumerate(header.gears):
+        if gear.clips:
+            wanted |= dict.fromkeys(_bounds(number), (header.obs_dim,))
     for name, shape in wanted.items():
         file.require(name, np.float32, shape)
     extra = sorted(file.declared.keys() - wanted.keys())
@@ -121,26 +133,45 @@ def _check_declared(file: TensorFile, header: PolicyHeader) -> None:
 
 def _read(file: TensorFile, header: PolicyHeader) -> Weights:
     """The networks, once the file is known to declare what they need."""
-    networks = {}
-    for name, sizes in _sizes(header).items():
-        layers: Layers = [
+    networks: dict[str, Layers] = {
+        name: [
             (file.read_finite(weight, shape)[None], file.read_finite(bias, width)[None])
             for weight, shape, bias, width in _layers(name, sizes)
         ]
-        _check_reach(file, name, layers, header.activation)
-        networks[name] = layers
-    master = networks.pop("master")
-    return Weights(tuple(networks.values()), master, _tariff(file, header) if header.known_prices else None)
+        for name, sizes in _sizes(header).items()
+    }
+    clips = tuple(_clip(file, number, header) if gear.clips else None for number, gear in enumerate(header.gears))
+    for number, (gear, clip) in enumerate(zip(header.gears, clips, strict=True)):
+        activation, name = gear.activation or header.activation, f"gear{number}"
+        _check_reach(file, name, networks[name], activation, SOUND_OBSERVATION if clip is None else _reach(clip))
+    master = networks.pop("master", ())
+    _check_reach(file, "master", master, header.activation)
+    tariff = _tariff(file, header) if header.known_prices else None
+    return Weights(tuple(networks.values()), master, tariff, clips if any(clips) else ())
 
 
-def _check_reach(file: TensorFile, name: str, layers: Layers, activation: str) -> None:
+def _clip(file: TensorFile, gear: int, header: PolicyHeader) -> Clip:
+    low, high = (file.read_finite(name, (header.obs_dim,))[None] for name in _bounds(gear))
+    if not (low <= high).all():
+        raise LowgearError(f"{file.path}: gear{gear}.low is above gear{gear}.high somewhere; {REMEDY}")
+    return Clip(low, high)
+
+
+def _reach(clip: Clip) -> float:
+    """How large a sound observation can be once it is clipped."""
+    ends = [np.clip(end, clip.low, clip.high) for end in (-SOUND_OBSERVATION, SOUND_OBSERVATION)]
+    return float(np.abs(ends).max())
+
+
+def _check_reach(
+    file: TensorFile, name: str, layers: Layers, activation: str, reach: float = SOUND_OBSERVATION
+) -> None:
     """Refuse weights by which a sound observation could overflow on its way to an action."""
-    reach = SOUND_OBSERVATION
     for weight, bias in layers:
         reach = float((np.abs(weight[0]).sum(axis=0, dtype=np.float64) * reach + np.abs(bias[0])).max())
         if reach > LARGEST_SUM:
             raise LowgearError(f"{file.path}: the weights of {name} are so large that sums overflow; {REMEDY}")
-        reach = 1.0 if activation == "tanh" else reach
+        reach = 1.0 if activation == "tanh" else max(reach, 1.0)
 
 
 def _tariff(file: TensorFile, header: PolicyHeader) -> Tariff:

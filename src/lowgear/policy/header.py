@@ -1,6 +1,7 @@
 """What a policy file says about itself: its header, every entry of which is checked for type and range."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,18 @@ from lowgear.policy import fields
 from lowgear.policy.cost import CostModel, cost_model
 from lowgear.policy.dial import Dial
 from lowgear.policy.fields import MAX_COUNT, MAX_SEED, BadField, entry
+from lowgear.policy.gears import ACTIVATIONS, MOST_UNITS, Gear, check_set, forced_by, gears_of, read_gear
 from lowgear.policy.tensors import unique
 
-FORMAT = 3  # 2 had no tariffs: its masters learned prices
-READS = (2, FORMAT)
-MOST_UNITS = 2**20  # of a layer, and of an observation
+FORMAT = 4  # 3 had plain networks alone, two or more; 2 had no tariffs either: its masters learned prices
+PLAIN_FORMAT = 3  # which policies of plain networks are still written in, so that earlier versions read them
+READS = (2, PLAIN_FORMAT, FORMAT)
 MOST_GEARS = 64
 MOST_PERIODS = 64
 LONGEST_PERIOD = 1_000_000  # steps
 LARGEST_ACTION = 1e30
 LEAST_COEFFICIENT, LARGEST_COEFFICIENT = 1e-18, 1e15  # apart from 0
-FORCED = {"small-only": 0, "large-only": -1}  # the gear of variants that never ask their master
+IMPORTED = "imported"  # the variant of a policy from elsewhere
 MASTERED = ("asymmetric", "fixed-cost", "no-cost", "separate-buffers")  # variants whose master picks
 
 
@@ -40,18 +42,38 @@ class PolicyHeader:
     layout: tuple[tuple[str, int], ...]  # (key, size) in the order of the flat observation
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
-    gears: tuple[int, ...]  # hidden widths
-    master_units: int
+    gears: tuple[Gear, ...]  # cheapest first; widths are taken as plain networks
+    master_units: int  # 0 where there is one gear, and no master
     periods: tuple[int, ...]  # steps a pick may hold, shortest first
     activation: str
-    forced_gear: int | None  # small-only and large-only never ask the master
+    forced_gear: int | None  # small-only, large-only and imported never ask the master
     boltzmann: bool  # how the paper evaluates this task
     hindsight: bool
     known_prices: bool = False  # a tariff is taken off its values, and the dial's position is not among its inputs
     cost_unit: float | None = None  # the coefficient whose dearest step costs what a typical step of the task earns
     observation_names: tuple[str, ...] = ()  # of each number, where the environment gives them
     action_names: tuple[str, ...] = ()
-    format: int = FORMAT
+    format: int = PLAIN_FORMAT  # at least: other gears than plain networks raise it
+
+    def __post_init__(self) -> None:
+        gears = gears_of(self.gears)
+        object.__setattr__(self, "gears", gears)
+        if len(gears) == 1 or not all(gear.is_plain for gear in gears):
+            object.__setattr__(self, "format", FORMAT)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the file keeps it."""
+        return asdict(self) | {"gears": [gear.to_json() for gear in self.gears]}
+
+    @property
+    def sees_action(self) -> bool:
+        """Whether the last action is an input of its master: where a gear can hold it."""
+        return any(not gear.computes for gear in self.gears)
+
+    @property
+    def master_inputs(self) -> int:
+        """The observation, the last action where it is held, the dial's position where prices are learned."""
+        return self.obs_dim + self.act_dim * self.sees_action + self.sees_position
 
     @property
     def sees_position(self) -> bool:
@@ -94,7 +116,7 @@ def parse_header(path: Path, text: str) -> PolicyHeader:
         if type(version) is not int or version not in READS:
             raise LowgearError(
                 f"{path} has policy format {fields.shown(version)}; this version of Lowgear reads "
-                f"{' and '.join(map(str, READS))}: train it again, or take another version"
+                f"{', '.join(map(str, READS[:-1]))} and {FORMAT}: train it again, or take another version"
             )
         return _checked(raw)
     except (RecursionError, ValueError) as error:
@@ -106,7 +128,7 @@ def parse_header(path: Path, text: str) -> PolicyHeader:
 def check_header(header: PolicyHeader, what: str) -> None:
     """An error, which begins with `what` it prevents, for a header that no policy file may have."""
     try:
-        _checked(asdict(header))
+        _checked(header.to_json())
     except BadField as error:
         raise LowgearError(f"{what}: in the policy's header {error}; change it") from None
 
@@ -118,13 +140,15 @@ def _checked(raw: dict[str, Any]) -> PolicyHeader:
         return fields.whole(name, entry(raw, name), 1, MOST_UNITS)
 
     obs_dim, act_dim = units("obs_dim"), units("act_dim")
-    gears = fields.items("gears", entry(raw, "gears"), 2, MOST_GEARS)
     low, high = _bounds(raw, act_dim)
     version = entry(raw, "format")
+    gears = _gears(entry(raw, "gears"), version)
     known_prices = version != 2 and fields.flag("known_prices", entry(raw, "known_prices"))
     coefficient, dial = _coefficient(raw)
     if known_prices and dial is None:
         raise BadField("known_prices is true, which only a policy with a dial can have")
+    if dial is not None and len(gears) == 1:
+        raise BadField("dial is there, which only a policy with a master can have")
     unit = raw.get("cost_unit")  # which earlier files do not have
     header = PolicyHeader(
         task=fields.word("task", entry(raw, "task")),
@@ -139,11 +163,11 @@ def _checked(raw: dict[str, Any]) -> PolicyHeader:
         layout=read_layout(entry(raw, "layout")),
         action_low=low,
         action_high=high,
-        gears=tuple(fields.whole("a width in gears", width, 1, MOST_UNITS) for width in gears),
-        master_units=units("master_units"),
+        gears=gears,
+        master_units=_master_units(raw, gears),
         periods=_periods(entry(raw, "periods")),
-        activation=fields.one_of("activation", entry(raw, "activation"), ("tanh", "relu")),
-        forced_gear=_forced_gear(raw, len(gears)),
+        activation=fields.one_of("activation", entry(raw, "activation"), ACTIVATIONS),
+        forced_gear=_forced_gear(raw, gears),
         boltzmann=fields.flag("boltzmann", entry(raw, "boltzmann")),
         hindsight=fields.flag("hindsight", entry(raw, "hindsight")),
         known_prices=known_prices,
@@ -224,12 +248,33 @@ def _coefficient(raw: dict[str, Any]) -> tuple[float, Dial | None]:
     return value, dial
 
 
-def _forced_gear(raw: dict[str, Any], gears: int) -> int | None:
+def _gears(raw: Any, version: int) -> tuple[Gear, ...]:
+    """Of any kind, in the newest format; before it, two plain networks or more."""
+    if version < FORMAT:
+        widths = fields.items("gears", raw, 2, MOST_GEARS)
+        return gears_of(fields.whole("a width in gears", width, 1, MOST_UNITS) for width in widths)
+    gears = tuple(map(read_gear, fields.items("gears", raw, 1, MOST_GEARS)))
+    check_set(gears)
+    return gears
+
+
+def _master_units(raw: dict[str, Any], gears: Sequence[Gear]) -> int:
+    """One gear has no master, several have one."""
+    least, most = (1, MOST_UNITS) if len(gears) > 1 else (0, 0)
+    return fields.whole("master_units", entry(raw, "master_units"), least, most)
+
+
+def _forced_gear(raw: dict[str, Any], gears: Sequence[Gear]) -> int | None:
     """The only gear that acts, where there is one: as the variant says."""
-    forced, variant = entry(raw, "forced_gear"), entry(raw, "variant")
-    gear = None if forced is None else fields.whole("forced_gear", forced, 0, gears - 1)
-    if variant in FORCED and gear != FORCED[variant] % gears:
-        raise BadField(f"forced_gear is {gear}, but {variant} acts with gear {FORCED[variant] % gears}")
+    forced, variant = entry(raw, "forced_gear"), fields.word("variant", entry(raw, "variant"))
+    gear = None if forced is None else fields.whole("forced_gear", forced, 0, len(gears) - 1)
+    wanted = forced_by(variant, gears)
+    if wanted is not None and gear != wanted:
+        raise BadField(f"forced_gear is {gear}, but {variant} acts with gear {wanted}")
     if variant in MASTERED and gear is not None:
         raise BadField(f"forced_gear is {gear}, but the master of {variant} picks")
+    if gear is None and len(gears) == 1:
+        raise BadField("forced_gear is None, but there is one gear, and no master that picks")
+    if gear is not None and not gears[gear].computes:
+        raise BadField(f"forced_gear is {gear}, which only repeats what another gear did")
     return gear

@@ -58,7 +58,8 @@ def play_back(
     limit = simulator.env.spec.max_episode_steps or STEPS_AT_MOST
     (episode,) = record(policy, simulator.env, [seed], master=master, chance_seed=(seed, 1), steps_at_most=limit)
     controller = Controller.from_policies([policy])
-    actions = [controller.act_with(gear, episode.observation[None])[0] for gear in range(controller.gears)]
+    seen, before = episode.observation[None], episode.last_action[None]
+    actions = [controller.act_with(gear, seen, before)[0] for gear in range(controller.gears)]
     every = max(1, -(-episode.steps // frames)) if frames else 1
     return Playback(
         episode,

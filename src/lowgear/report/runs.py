@@ -19,6 +19,7 @@ from lowgear.policy import fields
 from lowgear.policy.fields import MOST_ITEMS, BadField, entry
 from lowgear.policy.file import Policy
 from lowgear.policy.files import read_json
+from lowgear.policy.gears import gears_of
 from lowgear.report.settings import Evaluation, Setting, aggregate, own_settings
 
 MetricsLine = dict[str, Any]
@@ -67,7 +68,11 @@ class RunData:
     def task(self) -> Task:
         """What it was trained on; with other widths than the paper's it has none of the paper's figures."""
         task = _task(self.config.task)
-        return task if task.gears == self.config.gears else replace(task, published=None)
+        return (
+            task
+            if task.gears is not None and gears_of(task.gears) == self.config.gears
+            else replace(task, published=None)
+        )
 
     @property
     def settings(self) -> tuple[Setting, ...]:
@@ -81,7 +86,7 @@ def read_run(path: Path, trust: bool = False) -> RunData:
     config = directory.read_config()
     notices: list[str] = []
     theirs = _task(config.task).gears
-    if theirs is not None and theirs != config.gears:
+    if theirs is not None and gears_of(theirs) != config.gears:
         ours, published = (", ".join(map(str, gears)) for gears in (config.gears, theirs))
         notices.append(f"The gears are {ours}, not the paper's {published}: its figures are left out.")
     metrics = _metrics(directory.metrics, config, notices)

@@ -85,7 +85,7 @@ def legend(playback: Playback) -> tuple[Series, ...]:
     entries = []
     for gear, steps in enumerate(playback.episode.gear_steps):
         share = percent(steps / playback.episode.steps)
-        label = f"{gear_name(gear, gears)}, {header.gears[gear]} units: {share} of steps"
+        label = f"{gear_name(gear, gears)}, {header.gears[gear].description}: {share} of steps"
         entries.append(Series((), (), gear_style(gear, gears), label=label))
     if asked:
         entries.append(Series((), (), Style(GREY, "|"), label=f"picks ({asked})"))

@@ -27,6 +27,7 @@ from lowgear.studies.progress_file import NAME as PROGRESS
 from lowgear.studies.progress_file import ProgressFile
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.progress import Listener
+from lowgear.training.trackers.choice import VARIABLE as TRACK
 
 ERROR = "lowgear: error: "
 MEMORY_SHARE = 0.9  # of a GPU that several programs share
@@ -44,6 +45,7 @@ class Job:
     storage: str | None = None  # URL that its run is fetched from and sent to
     env_timeout_s: float = 300.0
     share_gpu: int = 1  # programs at once on one
+    track: str = ""  # trackers, where the process that asks for it was told of some
 
     def to_json(self) -> dict[str, Any]:
         """For the child."""
@@ -70,6 +72,8 @@ class Child:
         self._told_to_stop = False
         self._ended: Result | None = None
         told = {VARIABLE: str(job.cores), XLA_THREADS: str(job.program.threads)}
+        if job.track:
+            told[TRACK] = job.track
         if job.share_gpu > 1:
             told["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{MEMORY_SHARE / job.share_gpu:.3f}"
         self._process = subprocess.Popen(

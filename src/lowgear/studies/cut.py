@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from lowgear.policy.controller import Tariff, Weights
 from lowgear.policy.file import Policy
+from lowgear.policy.networks import Tariff, Weights
 
 
 def alone(policy: Policy, gear: int) -> Policy:

@@ -1,12 +1,13 @@
 """What a study was asked for, and the groups of agents it compares."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lowgear.config.paper import NOTHING, Figures
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import Task
+from lowgear.policy.gears import Gear
 
 CHECKPOINTS = 4  # of a study's run: so much of it at most is lost when it is killed
 CHECKPOINT_AT_MOST = 40_000  # steps between two
@@ -33,13 +34,14 @@ class Setup:
     steps: int | None = None  # None: the task's
     gears: tuple[int, ...] | None = None  # None: the task's
     cost_coefficients: tuple[float, ...] | None = None  # None: the task's
+    overrides: dict[str, Any] = field(default_factory=dict)  # settings of the recipe that all its agents have
 
     def config(
         self,
         task: Task,
         variant: str,
         *,
-        gears: Sequence[int] | None = None,
+        gears: Sequence[Gear | int] | None = None,
         cost_coefficients: Sequence[float] | None = None,
         overrides: dict[str, Any] | None = None,
     ) -> RunConfig:
@@ -53,7 +55,7 @@ class Setup:
             variants=[variant],
             cost_coefficients=cost_coefficients or self.cost_coefficients,
             gears=gears or self.gears,
-            overrides=overrides,
+            overrides=self.overrides | (overrides or {}),
             evaluate_every=-(-steps // CHECKPOINTS),
             checkpoint_every=max(1, min(CHECKPOINT_AT_MOST, steps // CHECKPOINTS)),
         )

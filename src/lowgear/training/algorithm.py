@@ -58,7 +58,7 @@ def collect(collector: Collector, rows: FloatArray, last: bool = False) -> list[
         collector.pick(k)  # lines 6 to 9
         action = collector.act(k)  # line 10
         observation, step = collector.step(action)  # line 11
-        choice, held = collector.controller.choice, collector.controller.advance(collector.ended)  # line 13
+        choice, held = collector.controller.choice, collector.controller.advance(collector.ended, action)  # line 13
         store(rows[:, :, k], observation, action, step, choice, held, collector.columns)  # lines 15 to 17
         episodes += collector.finish_episodes(k)  # lines 19 to 21; environments reset themselves
     if last:
@@ -80,7 +80,7 @@ def collect_again(collector: Collector, rows: FloatArray) -> list[FinishedEpisod
         differs = step.last_observation.reshape(*rows.shape[:2], -1) != row[..., columns.next_observation]
         if not collector.retired.issuperset(np.flatnonzero(differs.any(axis=(1, 2))).tolist()):
             raise Unrepeatable
-        collector.controller.advance(collector.ended)
+        collector.controller.advance(collector.ended, row[..., columns.action])
         episodes += collector.finish_episodes(k)
     return episodes
 

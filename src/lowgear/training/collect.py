@@ -15,7 +15,8 @@ from lowgear import LowgearError
 from lowgear.envs.protocol import BatchEnv, Step
 from lowgear.learning.replay import Columns
 from lowgear.policy.arrays import BoolArray, FloatArray, IntArray
-from lowgear.policy.controller import Controller, Weights, greedy
+from lowgear.policy.controller import Controller, any_choice, greedy
+from lowgear.policy.networks import Weights
 
 
 class FinishedEpisode(NamedTuple):
@@ -103,8 +104,8 @@ class Collector:
             behaviour = self.behaviour
             progress = self.steps / behaviour.explore_steps if behaviour.explore_steps else 1.0
             epsilon = max(behaviour.explore_last, 1 - progress)
-            any_choice = self._random.choice[:, k] % values.shape[-1]
-            return np.where(self._random.explore[:, k] < epsilon, any_choice, greedy(values)).astype(np.int32)
+            drawn = any_choice(self._random.choice[:, k], values)
+            return np.where(self._random.explore[:, k] < epsilon, drawn, greedy(values)).astype(np.int32)
 
         self.controller.pick(self.observation, explore)
 

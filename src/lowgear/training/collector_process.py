@@ -17,7 +17,7 @@ from lowgear import LowgearError
 from lowgear.envs import process
 from lowgear.envs.protocol import BatchEnv
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import Weights, leaves_of, with_leaves
+from lowgear.policy.networks import Weights, leaves_of, with_leaves
 from lowgear.training import algorithm
 from lowgear.training.collect import Behaviour, Collector, FinishedEpisode
 

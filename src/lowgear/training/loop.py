@@ -7,7 +7,7 @@ weights as they stood when it was due; what is written after it waits for it, so
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
@@ -22,9 +22,9 @@ from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
 from lowgear.evaluation.beside import Beside
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import leaves_of, take
 from lowgear.policy.file import Policy, load
 from lowgear.policy.files import hold, write_whole
+from lowgear.policy.networks import leaves_of, take
 from lowgear.training import checkpoint, memory
 from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.collect import FinishedEpisode
@@ -49,6 +49,7 @@ from lowgear.training.setup import (
     weights_of,
 )
 from lowgear.training.stopped import Stopped, kept_of, not_finite, stopped_file
+from lowgear.training.trackers.tracking import tracked
 
 EVALUATION_SEED = 20_000
 MakeEnv = Callable[[int], BatchEnv]
@@ -82,10 +83,11 @@ class Training:
         groups: int | None = None,  # that collect at once
         capacity: int | None = None,  # steps that each agent's ring holds; None: as many as the run needs
         go_on: bool = False,  # where something can't be written
+        trackers: Sequence[str] = (),  # where the directory names none
         parts: int | None = None,  # that an agent's learners are cut into; None: as the cores go
     ) -> None:
         self.config, self.spec = config, env.spec
-        self._directory = directory
+        self._directory, self._trackers = directory, trackers
         self.best = [-np.inf] * len(config.agents)
         self.last_evaluation: list[LogLine] = []
         self.stopped: dict[int, Stopped] = {}  # agents that diverged, or whose environments failed
@@ -134,10 +136,17 @@ class Training:
 
     def run(self, listeners: list[Listener] | None = None) -> bool:
         """Train to the end; False if it was stopped before, at a checkpoint that it can go on from."""
-        self._listeners = listeners or []
-        self._lines.start_clock(self.collector.steps)
-        with watchdog.stuck(partial(self._stuck, watchdog.on_stuck())):
-            return self._run()
+        self._listeners = list(listeners or ())
+        with (
+            tracked(self._directory, self.config, self._trackers, self._tell) as tracking,
+            watchdog.stuck(partial(self._stuck, watchdog.on_stuck())),
+        ):
+            self._listeners += [] if tracking is None else [tracking]
+            self._lines.start_clock(self.collector.steps)
+            finished = self._run()
+            if tracking is not None and self._directory is not None:
+                tracking.finish(self._directory, finished, self.last_evaluation)
+            return finished
 
     def _run(self) -> bool:
         random_steps = self.config.recipe.random_steps

@@ -15,7 +15,7 @@ from lowgear.config.run import RunConfig, whole_chunks
 from lowgear.config.run_directory import RunDirectory
 from lowgear.envs.protocol import BatchEnv
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import Weights
+from lowgear.policy.networks import Weights
 from lowgear.training import checkpoint, memory
 from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint_writer import Checkpoints

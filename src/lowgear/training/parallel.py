@@ -235,10 +235,10 @@ class ParallelLearner:
 
     def _insert_chunk(self, chunk: FloatArray, known: bool) -> None:
         for s, (agents, shared) in enumerate(zip(self._slices, self._shared, strict=True)):
-            rows = chunk[agents].reshape(len(shared), -1, chunk.shape[2])
-            self._buffers[s] = self._insert(self._buffers[s], rows, shared)
+            new = jnp.asarray(chunk[agents])  # taken to the device once
+            self._buffers[s] = self._insert(self._buffers[s], new.reshape(len(shared), -1, chunk.shape[2]), shared)
             if self._statistics[s] is not None and not known:
-                self._statistics[s] = self._observe(self._statistics[s], chunk[agents], self._agents[s])
+                self._statistics[s] = self._observe(self._statistics[s], new, self._agents[s])
 
     def _empty_buffers(self, capacity: int) -> list[Replay]:
         settings = self.method.replay
@@ -268,7 +268,10 @@ class ParallelLearner:
     def _dispatch_round(self, updates: int, clock: int) -> "_Dispatched":
         """A round's updates, and what is published after them, on their way."""
         metrics = [self._dispatch(job, updates, clock) for job in self.jobs]
-        return _Dispatched(metrics, self._publish_shards())
+        dispatched = _Dispatched(metrics, self._publish_shards())
+        for leaf in jax.tree.leaves(dispatched):  # asked for now, they travel at once when they are there
+            leaf.copy_to_host_async()
+        return dispatched
 
     def _dispatch(self, job: Job, updates: int, clock: int) -> Any:
         """Hand one job's updates to its device; their metrics, which may still be on their way."""

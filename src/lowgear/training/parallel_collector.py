@@ -12,7 +12,7 @@ import numpy as np
 from lowgear.envs.protocol import BatchEnv
 from lowgear.learning.replay import Columns
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import Weights, take
+from lowgear.policy.networks import Weights, take
 from lowgear.training.collect import Behaviour, FinishedEpisode
 from lowgear.training.collector_process import CollectorHere, CollectorProcess
 

@@ -18,9 +18,9 @@ from lowgear.learning.normalisation import LARGEST_RETURN
 from lowgear.learning.replay import Columns, ReplaySettings
 from lowgear.learning.sac import Sac, SacSettings
 from lowgear.policy.arrays import FloatArray
-from lowgear.policy.controller import Tariff, Weights
 from lowgear.policy.cost import CostModel, cost_model
 from lowgear.policy.file import PolicyHeader
+from lowgear.policy.networks import Tariff, Weights
 from lowgear.training.collect import Behaviour
 from lowgear.training.parallel import Published
 
@@ -40,8 +40,8 @@ def sac_learners(config: RunConfig, spec: EnvSpec, goals: Goals | None) -> tuple
         LARGEST_VALUE if recipe.scale_rewards else None,
     )
     return tuple(
-        Sac(gear, spec.obs_dim, spec.act_dim, units, critic_units, recipe.batch, settings)
-        for gear, (units, critic_units) in enumerate(zip(config.gears, config.critic_units, strict=True))
+        Sac(number, spec.obs_dim, spec.act_dim, gear.hidden[0], critic_units, recipe.batch, settings)
+        for number, (gear, critic_units) in enumerate(zip(config.gears, config.critic_units, strict=True))
     )
 
 
@@ -81,7 +81,7 @@ def method_of(
 
 def learners_needed(config: RunConfig, method: Method) -> tuple[int, ...]:
     """Learners of the gears that some agent acts with, and the master's if one asks it: the others need not learn."""
-    forced = {agent.forced_gear(len(config.gears)) for agent in config.agents}
+    forced = {agent.forced_gear(config.gears) for agent in config.agents}
     if None in forced:
         return tuple(range(method.learners))
     return tuple(number for number, learner in enumerate(method.gears) if forced & set(learner.gears))
@@ -181,7 +181,7 @@ def parameters_of(config: RunConfig, spec: EnvSpec, tariff: Tariff | None = None
 def behaviour_of(config: RunConfig, has_goals: bool = False) -> Behaviour:
     """How the agents act while they train."""
     recipe = config.recipe
-    forced = [agent.forced_gear(len(config.gears)) for agent in config.agents]
+    forced = [agent.forced_gear(config.gears) for agent in config.agents]
     return Behaviour(
         periods=recipe.periods,
         activation=recipe.actor_activation,
@@ -229,7 +229,7 @@ def header_of(
         master_units=config.recipe.master_units,
         periods=config.recipe.periods,
         activation=config.recipe.actor_activation,
-        forced_gear=settings.forced_gear(len(config.gears)),
+        forced_gear=settings.forced_gear(config.gears),
         boltzmann=config.boltzmann,
         hindsight=spec.desired_goal is not None and config.recipe.hindsight_share > 0,
     )

@@ -1,0 +1,158 @@
+"""What `evidence.py show` writes: the page of results/evidence, the README's table, the picture of all frontiers."""
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from lowgear.config.tasks import find
+from lowgear.report.style import variant_style
+
+BEGIN, END = "<!-- evidence -->", "<!-- end of evidence -->"
+COLUMNS = 4
+NEAR = 0.9  # of the best known score counts as near it
+SAVED = 0.8  # of FLOPs: what the claim demands
+
+
+def write_page(kept, page, readme, table_rows, best_known):
+    """results/evidence/README.md, and the README's table where it has a place for it."""
+    facts = [summary(row, table_rows(row), best_known) for row in kept]
+    text = readme_table(facts)
+    page.write_text("\n".join([*head(facts), text, "", *how(kept)]))
+    whole = readme.read_text()
+    if BEGIN in whole:
+        before, rest = whole.split(BEGIN)
+        readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+
+
+def summary(row, rows, best_known):
+    """What the tables say of a task."""
+    by_label = {line.label: line for line in rows}
+    published = find(row["task"]).published
+    ours, large = by_label["asymmetric"], by_label["large-only"]
+    best = best_known(row["task"], row["steps"])
+    return {
+        "task": row["task"],
+        "steps": row["steps"],
+        "ours": ours,
+        "large": large,
+        "small": by_label.get("small-only"),
+        "paper": published,
+        "saved": ours.mean("flops_reduction"),
+        "beats_large": ours.score.mean >= published.large_only[0] and ours.mean("flops_reduction") >= SAVED,
+        "beats_asymmetric": ours.score.mean >= published.asymmetric[0]
+        and ours.mean("flops_reduction") >= published.flops_reduction,
+        "near_best": large.score.mean >= NEAR * best,
+        "best_known": best,
+    }
+
+
+def head(facts):
+    """The claims, counted."""
+
+    def named(what):
+        return ", ".join(fact["task"] for fact in facts if not fact[what]) or "none"
+
+    def counted(what):
+        return sum(fact[what] for fact in facts)
+
+    return [
+        "# Evidence",
+        "",
+        f"Made by `python benchmarks/evidence.py show` from the {len(facts)} tasks beside this page, of 16.",
+        "",
+        f"- At or above the paper's large-only at {SAVED:.0%} of FLOPs saved or more: {counted('beats_large')} of "
+        f"{len(facts)} (not: {named('beats_large')}).",
+        f"- At or above the paper's asymmetric score and saving: {counted('beats_asymmetric')} of {len(facts)} "
+        f"(not: {named('beats_asymmetric')}).",
+        f"- Large-only within 10% of the best known score at as many steps: {counted('near_best')} of {len(facts)} "
+        f"(not: {named('near_best')}).",
+        "",
+    ]
+
+
+def readme_table(facts):
+    """The paper's figures and ours, a line for each task."""
+    lines = [
+        "| task | paper: large-only | paper: asymmetric | saved | steps | large-only | asymmetric | saved |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for fact in facts:
+        paper, large, ours = fact["paper"], fact["large"].score, fact["ours"].score
+        cells = [
+            fact["task"],
+            pair(*paper.large_only),
+            pair(*paper.asymmetric),
+            f"{paper.flops_reduction:.1%}",
+            thousands(fact["steps"]),
+            pair(large.mean, large.std),
+            pair(ours.mean, ours.std),
+            f"{fact['saved']:.1%}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def pair(mean, std):
+    digits = 2 if abs(mean) < 2 else 1 if abs(mean) < 100 else 0
+    return f"{mean:,.{digits}f} ± {std:,.{digits}f}"
+
+
+def thousands(steps):
+    return f"{steps / 1e6:g}M" if steps >= 1_000_000 else f"{round(steps / 1000)}k"
+
+
+def how(kept):
+    """What made each row."""
+    lines = ["", "How each was made:", ""]
+    for row in kept:
+        commands = "; ".join(f"`{command}`" for command in row["commands"])
+        note = f" {row['note']}" if row["note"] else ""
+        lines.append(f"- {row['task']} ({row['device']}, {row['commit']}): {commands}.{note}")
+    return [*lines, ""]
+
+
+def write_picture(evaluations, folder):
+    """Small frontiers of all tasks: score against the share of the large gear's FLOPs."""
+    rows = -(-len(evaluations) // COLUMNS)
+    canvas = Figure(figsize=(2.6 * COLUMNS, 2.0 * rows + 0.3), layout="constrained")
+    FigureCanvasAgg(canvas)
+    places = canvas.subplots(rows, COLUMNS, squeeze=False).flat
+    for axes, (row, evaluation) in zip(places, evaluations, strict=False):
+        draw_frontier(axes, row, evaluation)
+    for axes in list(places)[len(evaluations) :]:
+        axes.set_axis_off()
+    handles, labels = canvas.axes[0].get_legend_handles_labels()
+    canvas.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, fontsize=8)
+    canvas.supxlabel("share of the large gear's FLOPs", fontsize=9)
+    for kind in ("png", "svg"):
+        metadata = {"Date": None} if kind == "svg" else None
+        canvas.savefig(folder / f"frontiers.{kind}", dpi=150, metadata=metadata)
+
+
+def draw_frontier(axes, row, evaluation):
+    """One task: the dial as a line, the others as marks, the paper's agents as hollow ones."""
+    whole, paper = evaluation.large_flops, find(row["task"]).published
+    for line in evaluation.lines():
+        style = variant_style(line[0].variant)
+        x, y = [setting.flops / whole for setting in line], [setting.score.mean for setting in line]
+        axes.plot(x, y, marker=style.marker, color=style.colour, markersize=4, linewidth=1.4, label=line[0].label)
+        axes.fill_between(
+            x, *zip(*((s.mean_low, s.mean_high) for s in line), strict=True), color=style.colour, alpha=0.15
+        )
+    style = variant_style("asymmetric")
+    published = [("asymmetric", 1 - paper.flops_reduction, paper.asymmetric), ("large-only", 1.0, paper.large_only)]
+    for name, x, (score, _) in published:
+        style = variant_style(name)
+        axes.plot(
+            [x],
+            [score],
+            style.marker,
+            color=style.colour,
+            markerfacecolor="none",
+            markersize=6,
+            label=f"paper's {name}",
+        )
+    axes.set_title(row["task"], fontsize=8, loc="left")
+    axes.set_xscale("log")
+    axes.tick_params(labelsize=6.5)
+    axes.grid(color="#e4e4e4", linewidth=0.6)
+    axes.spines[["right", "top"]].set_visible(False)

@@ -1,0 +1,48 @@
+"""The committed policies still score what results/evidence says: `make test-results`."""
+
+import json
+import math
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lowgear.config.run import RunConfig
+from lowgear.envs import make_env
+from lowgear.evaluation.evaluate import play_policies, scored_by_success, summarise
+from lowgear.policy.file import load
+
+KEPT = Path(__file__).parent.parent / "results" / "evidence"
+ROWS = sorted(KEPT.glob("*/evidence.json"))
+SAME = 1e-3  # of a share: rounding of the committed figures
+
+
+@pytest.mark.results
+@pytest.mark.parametrize("path", ROWS, ids=[path.parent.name for path in ROWS])
+def test_committed_policies_score_what_is_committed(path):
+    row = json.loads(path.read_text())
+    config, episodes = RunConfig.from_json(row["config"]), row["episodes"]
+    committed = {agent["agent"]: agent for agents in row["scores"].values() for agent in agents}
+    assert row["policies"], "no policy is committed"
+    policies = [load(path.parent / "policies" / f"agent{number}.safetensors") for number in row["policies"]]
+    played = play_policies(policies, partial(make_env, config), episodes, config.master, 0)
+    for place, (number, policy) in enumerate(zip(row["policies"], policies, strict=True)):
+        then, now = committed[number], summarise(played, place, policy.header.cost)
+        if scored_by_success(then):
+            width = 1.96 * math.sqrt(then["success_rate"] * (1 - then["success_rate"]) / episodes)
+            assert now["success_rate"] == pytest.approx(then["success_rate"], abs=max(width, 1 / episodes))
+        else:
+            room = then["return_ci95"] + 1e-4 * abs(then["return_mean"])
+            assert now["return_mean"] == pytest.approx(then["return_mean"], abs=room)
+        room = then["flops_reduction_ci95"] + SAME
+        assert now["flops_reduction"] == pytest.approx(then["flops_reduction"], abs=room)
+
+
+@pytest.mark.parametrize("path", ROWS, ids=[path.parent.name for path in ROWS])
+def test_every_row_is_whole(path):
+    row = json.loads(path.read_text())
+    assert row["task"] == path.parent.name
+    assert row["commit"]
+    assert row["device"]
+    assert {len(agents) for agents in row["scores"].values()} == {5}
+    assert sum(policy.stat().st_size for policy in path.parent.glob("policies/*")) <= 3_000_000
