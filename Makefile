@@ -80,8 +80,9 @@ peer-faults: .venv-peers/installed .venv-zoo/installed  ## the same faults tried
 	mkdir -p .page-tools
 	npm install --prefix .page-tools --no-save --silent axe-core@4
 
-test-page: install .page-tools/node_modules/axe-core/axe.min.js  ## the page in Chromium, with axe-core; needs npm
-	AXE_CORE=$(CURDIR)/.page-tools/node_modules/axe-core/axe.min.js $(BIN)/python -m pytest tests/report/test_page.py
+test-page: install .page-tools/node_modules/axe-core/axe.min.js  ## the page in Chromium and Firefox, with axe-core; needs npm
+	AXE_CORE=$(CURDIR)/.page-tools/node_modules/axe-core/axe.min.js $(BIN)/python -m pytest tests/report/test_page.py \
+		tests/report/test_page_in_browsers.py
 
 test-wheel: install  ## builds the wheel, and follows the README with it in a bare environment
 	rm -rf build dist

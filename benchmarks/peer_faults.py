@@ -170,6 +170,8 @@ class Trials:
         half = self.root / f"half{path.suffix}"
         half.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
         done = self.call(self.tool.load(half))
+        if done["code"] is None:
+            return {"code": None, "error": done["error"]}
         return {"refused": done["error"]} if done["code"] else json.loads(done["output"].splitlines()[-1])
 
     def all(self):

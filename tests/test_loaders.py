@@ -16,7 +16,7 @@ from safetensors.numpy import save as pack
 
 from lowgear.policy.gears import read_gear
 from tests.fixtures.kinds import IMPORTED
-from tests.fixtures.loaders import Loader, loaders, quick_statistics
+from tests.fixtures.loaders import FORGIVING, MILLION, Loader, loaders, quick_statistics
 from tests.fixtures.mutations import ODD_VALUES, other_bytes
 from tests.fixtures.weights import HEADER, random_policy
 
@@ -35,22 +35,6 @@ NAMES = (
     "status",
     "speeds",
 )
-FORGIVING = ("evaluation", "metrics")  # the report shows what it can, and says what it can't
-MILLION = {
-    "policy": 300_000,
-    "demonstrations": 80_000,
-    "state": 100_000,
-    "config": 150_000,
-    "latest": 100_000,
-    "evaluation": 30_000,
-    "metrics": 30_000,
-    "settings": 100_000,
-    "tracking": 20_000,
-    "scores": 20_000,
-    "foreign": 40_000,
-    "status": 20_000,
-    "speeds": 10_000,
-}
 FROZEN = IMPORTED.to_json()
 QUICK = settings(
     max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
@@ -176,15 +160,7 @@ def test_the_finders_find(every: dict[str, Loader], monkeypatch: pytest.MonkeyPa
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_million_inputs(every: dict[str, Loader], name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    loader, taken = every[name], 0
-    for number in range(MILLION[name]):
-        draw = random.Random(f"{name} {number}")
-        change = loader.change if number % 2 else other_bytes
-        data = change(draw.choice(loader.files), draw)
-        try:
-            taken += loader.try_load(data)
-        except Exception as error:
-            raise AssertionError(f"input {number} of {name}: {data[:3000]!r}") from error
+    taken = every[name].feed(name, range(MILLION[name]))
     with capsys.disabled():
         print(f"\n{name}: {MILLION[name]:,} inputs, {taken:,} taken, the others refused in one line")
     assert taken == MILLION[name] if name in FORGIVING else 0 < taken < MILLION[name]

@@ -92,6 +92,8 @@ def test_objects_and_functions_of_sb3(agent):
     seen = []
     agent.learn(96, callback=lambda locals_, globals_: seen.append(locals_["self"].num_timesteps))  # noqa: ARG005
     assert seen == list(range(1, 97))
+    with pytest.raises(LowgearError, match=r"locals\['dones'\]: Lowgear's locals hold self and callback alone.*on_log"):
+        agent.learn(32, callback=lambda locals_, globals_: locals_["dones"].any())  # noqa: ARG005
 
 
 def test_stop_on_return(agent):

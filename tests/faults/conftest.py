@@ -18,9 +18,11 @@ COUNTS: Counter[str] = Counter()
 def pytest_terminal_summary(terminalreporter, config):
     """What `make test-faults` has shown."""
     if COUNTS and config.getoption("markexpr") == "faults":
+        failed = any(terminalreporter.stats.get(outcome) for outcome in ("failed", "error"))
         terminalreporter.section("faults")
         for name, count in COUNTS.items():
             terminalreporter.write_line(f"{name}: {count:,}")
+        terminalreporter.write_line("something failed: see above" if failed else "nothing lost")
 
 
 @pytest.fixture

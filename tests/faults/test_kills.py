@@ -34,6 +34,7 @@ def kill(run, steps, faults, library, draw, counts):
         counts[f"  {fault.call} {fault.file}".rstrip()] += 1
         before, done = done, sound(run)
         assert done >= before, f"{fault} lost a checkpoint"
+        counts["  checkpoints that were there after them, whole"] += done > 0
     return []
 
 

@@ -1,11 +1,13 @@
 """Descriptions of figures, and what Matplotlib makes of everything that they can say."""
 
+import itertools
 import json
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from lowgear.report import matplotlib_figure
 from lowgear.report.figure import (
     Axis,
     Bar,
@@ -78,6 +80,18 @@ def test_everything_that_a_chart_can_say_is_drawn(log: bool, tmp_path: Path) -> 
     assert png.read_bytes().startswith(b"\x89PNG")
     for said in ("across", "up", "above", "band", "bars", "level", "one", "three", "400%", "facts", "note"):
         assert f">{said}<" in text, said
+
+
+def test_labels_of_points_keep_off_each_other() -> None:
+    """Two series through the same points, whose labels would lie upon those of their neighbours."""
+    texts = tuple(f"λ {place} to {place}" for place in range(3))
+    series = Series((1.0, 1.02, 1.04), (1.0, 1.0, 1.0), BLUE, point_labels=texts)
+    chart = Chart(Axis("x", 0.0, 2.0), Axis("y", 0.0, 2.0), (series, series))
+    canvas = matplotlib_figure._draw(Figure("f", "f", "", "", (chart,), (6.5, 4.2)))
+    labels = [text for text in canvas.axes[0].texts if text.get_visible()]
+    boxes = [label.get_window_extent() for label in labels]
+    assert len(boxes) == 6
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
 
 
 def test_rows_are_stacked_below_their_stills(tmp_path: Path) -> None:

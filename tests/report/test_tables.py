@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from lowgear.report import tables
 from lowgear.report.paper import published_figures
 from lowgear.report.runs import read_run
 from lowgear.report.text import number, score_interval, score_pair, short, steps, tick
-from tests.fixtures.runs import evaluate, make_run
+from tests.fixtures.runs import evaluate, make_run, row
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +59,28 @@ def test_the_tiles_say_what_is_kept_and_what_is_saved(path: Path) -> None:
         "paper 49.0%",
         "paper 50.4%",
     ]
+
+
+def test_success_is_shown_beside_returns(tmp_path: Path) -> None:
+    """Of an environment without goals that tells it in its info."""
+    path = make_run(tmp_path / "run", variants=("asymmetric",), seeds=(0,))
+    one = row(0, "asymmetric", 0.0001, 90.0, 0.3) | {"success_rate": 0.75, "scored_by": "return"}
+    run = read_run(evaluate(path, [one]))
+    assert run.evaluation.kind == "return"
+    assert tables.card(run, run.settings[0])["facts"]["success rate"] == "75.0%"
+    tiles, summary = tables.tiles(run), tables.summary(run)
+    assert tiles is not None
+    assert ["success rate", "75.0%", "at the episodes' last step"] in tiles["cells"]
+    assert summary["rows"][0]["cells"][summary["heads"].index("success") - 1] == ["75.0%", None]
+    assert next(csv.DictReader(io.StringIO(tables.settings_csv([run]))))["success_rate"] == "0.75"
+
+
+def test_commands_for_a_run_of_ones_own_environment_trust_it(path: Path) -> None:
+    run = read_run(path)
+    own = replace(run, config=replace(run.config, task="arm:Arm"))
+    assert "--trust" not in tables.export_command(run, run.settings[0])
+    assert tables.export_command(own, own.settings[0]).endswith(" --trust")
+    assert "--episodes 200 --trust`" in tables.cautions(own)[0]
 
 
 def test_numbers_have_as_many_digits_as_make_sense() -> None:

@@ -12,6 +12,7 @@ from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
 from lowgear.envs import watchdog
+from lowgear.training.checkpoint import read_latest
 from lowgear.training.collect import Collector
 from lowgear.training.loop import Training
 from lowgear.training.parallel_collector import ParallelCollector
@@ -77,21 +78,43 @@ def test_they_stop_alone_and_the_run_goes_on_from_any_chunk(healthy, tmp_path):
     assert again.load_policies()[1].header.steps == 96
 
 
-def test_the_last_one_ends_the_run_which_goes_on_once_it_is_mended(tmp_path):
-    config = configured(seeds=(0,), random=True, steps=192, checkpoint_every=64)
-    said = (
-        r"^agent 0 stopped at 96 steps: Faulty raised RuntimeError at step 26: .*tries again from the last checkpoint$"
-    )
+def test_the_last_one_ends_the_run_which_goes_on_where_it_was_once_it_is_mended(healthy, tmp_path):
+    """All three fail within the chunk after 192 steps, in the episodes that the checkpoint at 128 opened."""
+    config, directory = configured(), RunDirectory(tmp_path / "run", trust=True)
+    said = r"^agent 2 stopped at 224 steps: Faulty raised RuntimeError at step 90: .*tries again from 192 steps$"
     with pytest.raises(LowgearError, match=said):
-        go(tmp_path / "run", config, ["raise"], at=26, after=1)  # in the episodes that a checkpoint opens
-    directory = RunDirectory(tmp_path / "run", trust=True)
+        go(directory.path, config, ["raise"], after=1)
     assert not directory.finished(config)
-    assert directory.load_policies()[0].header.steps == 96
-    go(tmp_path / "run", config, [""])
+    assert [policy.header.steps for policy in directory.load_policies()] == [224] * 3
+    with pytest.raises(LowgearError, match=said):
+        go(directory.path, config, ["raise"])  # its 90th step again
+    assert read_latest(directory).steps == 192
+    go(directory.path, config, [""])
     assert directory.read_stopped() == {}
     assert directory.finished(config)
-    whole, _ = go(tmp_path / "whole", config, [""])
-    assert directory.policy(0).read_bytes() == whole.policy(0).read_bytes()
+    for agent in range(3):
+        assert directory.policy(agent).read_bytes() == healthy.policy(agent).read_bytes()
+    assert without_speed(directory) == without_speed(healthy)
+
+
+def test_a_batch_that_fails_as_one_is_gone_on_from_too(healthy, tmp_path, monkeypatch):
+    """And before the first checkpoint that is due."""
+    config, directory = configured(), RunDirectory(tmp_path / "run", trust=True)
+    collect = ParallelCollector.collect
+
+    def fail(collector, last=False):
+        if collector.steps == 96:
+            raise LowgearError("the simulator is gone")
+        return collect(collector, last)
+
+    monkeypatch.setattr(ParallelCollector, "collect", fail)
+    with pytest.raises(LowgearError, match=r"^the simulator is gone$"):
+        go(directory.path, config, [""])
+    monkeypatch.setattr(ParallelCollector, "collect", collect)
+    assert read_latest(directory).steps == 96
+    go(directory.path, config, [""])
+    assert directory.policy(0).read_bytes() == healthy.policy(0).read_bytes()
+    assert without_speed(directory) == without_speed(healthy)
 
 
 def test_one_of_several_environments_takes_its_agent_with_it():

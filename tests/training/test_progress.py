@@ -84,6 +84,14 @@ def test_what_comes_before_learning_is_named_and_its_rate_is_not_shown(clock):
     ]
 
 
+def test_scores_stand_until_the_next_episode_ends():
+    display = Display(4096, console=Console(file=io.StringIO()))
+    display.on_phase(None)
+    for score, said in [(None, "no episode has ended yet"), (7.0, "return 7.00"), (None, "return 7.00")]:
+        display.on_log([line("asymmetric", score, 0.5)])
+        assert said in display.status
+
+
 @pytest.mark.parametrize("width", [40, 100])
 def test_on_a_terminal_nothing_of_the_status_is_cut(clock, width):
     out = io.StringIO()

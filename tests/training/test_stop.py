@@ -1,7 +1,9 @@
 """Runs that are stopped at any chunk go on bit for bit; one process at a time trains into a directory."""
 
+import errno
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from lowgear import LowgearError, envs
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
+from lowgear.policy.files import hold
 from lowgear.policy.networks import leaves_of
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
@@ -273,7 +276,33 @@ def test_an_agent_whose_environment_gives_bad_numbers_stops_alone(healthy, tmp_p
     assert lines_of(directory, 0) == lines_of(healthy, 0)
 
 
-@slow
-def test_the_last_agent_ends_the_run(tmp_path):
-    with pytest.raises(LowgearError, match=r"agent \d stopped at \d+ steps: it diverged .*lower its learning rate"):
-        population(tmp_path / "run", (1e30, 1e29))
+def test_the_last_agent_ends_the_run_before_the_round_in_which_it_diverged(tmp_path):
+    said = r"agent \d stopped at (\d+) steps: it diverged .*lower its learning rate.*tries again from (\d+) steps"
+    found = []
+    for _ in range(2):  # the second time it goes on from there, to the same end
+        with pytest.raises(LowgearError, match=said) as error:
+            population(tmp_path / "run", (1e30, 1e29))
+        found.append(str(error.value))
+    directory, (ended, kept) = RunDirectory(tmp_path / "run"), map(int, re.search(said, found[0]).groups())
+    assert found[0] == found[1]
+    assert read_latest(directory).steps == kept == ended - 32
+    for policy in directory.load_policies():
+        assert all(np.isfinite(leaf).all() for leaf in leaves_of(policy.weights))
+
+
+def test_a_lock_that_a_system_refuses_by_another_name(tmp_path, monkeypatch):
+    """POSIX lets a lock that is held be EACCES as well; where there are no locks nobody is refused."""
+    path = tmp_path / "lock"
+    hold(path).close()
+
+    def flock(number):
+        def refuse(*_):
+            raise OSError(number, os.strerror(number))
+
+        return refuse
+
+    monkeypatch.setattr("fcntl.flock", flock(errno.EACCES))
+    with pytest.raises(LowgearError, match=f"in use by process {os.getpid()} on "):
+        hold(path)
+    monkeypatch.setattr("fcntl.flock", flock(errno.ENOLCK))
+    hold(path).close()

@@ -179,6 +179,16 @@ class OnLog(Callback):
         return self._goes_on
 
 
+class _Locals(dict[str, Any]):
+    """The `locals` of a Stable-Baselines3 callback; what its own loop would have there is an error with its remedy."""
+
+    def __missing__(self, name: str) -> Any:
+        raise LowgearError(
+            f"locals[{shown(name)}]: Lowgear's locals hold {' and '.join(self)} alone, for steps are taken in chunks; "
+            "read episodes from lines in a lowgear.Callback's on_log, or from agent.history"
+        )
+
+
 class Sb3(Callback):
     """A callback of Stable-Baselines3, an object or a function of (locals, globals).
 
@@ -188,12 +198,13 @@ class Sb3(Callback):
     def __init__(self, callback: Any) -> None:
         self._callback = callback
         self._is_object = hasattr(callback, "init_callback")
-        self._locals: dict[str, Any] = {}
+        self._locals = _Locals()
         self._done = 0
 
     def on_start(self) -> None:
         """Tell it of the agent."""
-        self._locals, self._done = {"self": self.agent, "callback": self._callback}, self.agent.total_steps
+        self._locals = _Locals({"self": self.agent, "callback": self._callback})
+        self._done = self.agent.total_steps
         if self._is_object:
             self._callback.init_callback(self.agent)
             self._callback.on_training_start(self._locals, {})

@@ -178,9 +178,9 @@ def export(
 ) -> dict[str, Any]:
     """One controller as C99, ONNX or NumPy, or as a model of the Hugging Face hub (`format`: c, onnx, numpy, hub).
 
-    It is checked against its network on whole episodes. `agent` and `best` choose from a run directory. `name` begins
-    every C symbol and file name; `license` and `repo`, OWNER/NAME, are for the hub's model card. Returns what
-    export.json says, with the directory that was written to as `out`.
+    It is checked against its network on whole episodes. `agent` and `best` choose from a run directory; without
+    `agent`, its best by evaluation. `name` begins every C symbol and file name; `license` and `repo`, OWNER/NAME, are
+    for the hub's model card. Returns what export.json says, the `agent`, and where it was written as `out`.
     """
     from lowgear.export import FORMATS
     from lowgear.export import export as write
@@ -207,7 +207,7 @@ def export(
     chosen = name or default_name(source.policy.header.task)
     make = hub_format(license, repo, trust) if format == "hub" else None
     found = write(ExportRequest(source, chosen, weights, unchecked=unchecked), format, place, make)
-    return found | {"out": str(place)}
+    return found | {"agent": source.agent, "out": str(place)}
 
 
 @dataclass(frozen=True)

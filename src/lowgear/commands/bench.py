@@ -25,7 +25,7 @@ def bench() -> None:
 
 @bench.command()
 @several_argument
-@click.option("--agent", type=int, metavar="K", help="Which agent of the run.  [default: 0]")
+@click.option("--agent", type=int, metavar="K", help="Which agent of the run.  [default: the best by its evaluation]")
 @click.option("--best", is_flag=True, help="The policy that scored best while training, not the last one.")
 @click.option("--cost-coefficient", type=float, metavar="X", help="Setting of the dial.  [default: the policy's own]")
 @click.option("--episodes", default=2, show_default=True, help="Stored episodes to replay.")
@@ -70,6 +70,8 @@ def _source(path: Path, agent: int | None, best: bool, cost_coefficient: float |
 
     source = read(path, agent, best, cost_coefficient, trust)
     header = source.policy.header
+    if source.chosen:
+        click.echo(f"note: {source.chosen}", err=True)
     if header.forced_gear is not None:
         raise LowgearError(
             f"{source.path} is {header.variant}: it never shifts, so there is nothing to compare; "

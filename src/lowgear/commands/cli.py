@@ -96,5 +96,14 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except OSError as error:  # a name that is too long, a place that may not be looked into
+        if error.filename is None:
+            raise
+        click.echo(f"lowgear: error: {_shortened(str(error.filename))}: {error.strerror}; name another", err=True)
+        sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= 100 else f"{name[:60]}... ({len(name)} letters)"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "form", type=click.Choice(["c", "onnx", "numpy", "hub"]), required=True, help="What to write."
 )
-@click.option("--agent", type=int, metavar="K", help="Which agent of the run.  [default: 0]")
+@click.option("--agent", type=int, metavar="K", help="Which agent of the run.  [default: the best by its evaluation]")
 @click.option("--best", is_flag=True, help="The policy that scored best while training, not the last one.")
 @click.option("--cost-coefficient", type=float, metavar="X", help="Setting of the dial.  [default: the policy's own]")
 @click.option("--name", help="Begins every C symbol and file name.  [default: from the task: walker_stand]")
@@ -48,6 +48,10 @@ def export(directories: tuple[Path, ...], form: str, out: Path | None, as_json: 
 
     Every export is run against the network on whole episodes: the same gears and, within 1e-5, the same actions, or
     nothing is written. What was found stands in export.json.
+
+    Of a run with several agents it takes the one that `lowgear report` plays, and says which: the asymmetric agent with
+    the best mean score in evaluation.json, or when training was last evaluated. Its dial stands as training or
+    `lowgear tune` has set it.
 
     \b
       lowgear export runs/NAME --format c --agent 2
@@ -83,7 +87,8 @@ def _export(source: "Source", form: str, out: Path | None, options: dict[str, An
         place = writable(out or default_out(source, form))
         name = options["name"] or default_name(source.policy.header.task)
         request = ExportRequest(source, name, options["weights"], unchecked=options["unchecked"])
-        return write(request, form, place, _hub(options) if form == "hub" else None) | {"out": str(place)}
+        found = write(request, form, place, _hub(options) if form == "hub" else None)
+        return found | {"agent": source.agent, "out": str(place)}
 
 
 def _hub(options: dict[str, Any]) -> "Callable[[ExportRequest], ExportFiles]":
@@ -100,6 +105,8 @@ def _print_export(source: "Source", report: dict[str, Any]) -> None:
     gears = "/".join(str(gear) for gear in header.gears)
     dial = f", λ {header.cost_coefficient:g}" if header.forced_gear is None else ""
     click.echo(f"{header.task}: {agent}{header.variant}, gears {gears}, seed {header.seed}{dial}")
+    if source.chosen:
+        click.echo(f"note: {source.chosen}", err=True)
     for file in report["files"]:
         click.echo(f"  {place / file}  {(place / file).stat().st_size:,} bytes")
     checked = report["checked"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lowgear import LowgearError
-from lowgear.commands.options import trust_option
+from lowgear.commands.options import env_timeout_option, trust_option
 from lowgear.commands.runs import tell_trackers
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ ROUNDS = 31  # of timing
     metavar="λ",
     help="The dial's setting to show first.  [default: the policy's own, which `lowgear export` ships]",
 )
+@env_timeout_option
 @trust_option
 def report(
     directories: tuple[Path, ...],

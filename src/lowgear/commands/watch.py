@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--agent", type=int, metavar="K", help="Which agent of the run.  [default: 0]")
+@click.option("--agent", type=int, metavar="K", help="Which agent of the run.  [default: the best by its evaluation]")
 @click.option("--best", is_flag=True, help="The policy that scored best while training, not the last one.")
 @click.option("--cost-coefficient", type=float, metavar="X", help="Setting of the dial.  [default: the policy's own]")
 @click.option("--seed", default=0, show_default=True, help="Of the episode's start.")
@@ -63,6 +63,8 @@ def watch(
         video.check_kind(out)
         _writable(out)
     source = read(directory, agent, best, cost_coefficient, trust)
+    if source.chosen:
+        click.echo(f"note: {source.chosen}", err=True)
     header = source.policy.header
     tasks.check_trust(header.task, source.path, trust)
     master = "boltzmann" if header.boltzmann else "greedy"

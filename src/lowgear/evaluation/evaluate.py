@@ -206,6 +206,11 @@ def scored_by_success(row: Mapping[str, Any]) -> bool:
     return row["success_rate"] is not None and row.get("scored_by") != "return"
 
 
+def score_of(row: Mapping[str, Any]) -> float:
+    """Success rate where the task has goals, else return."""
+    return float(row["success_rate"] if scored_by_success(row) else row["return_mean"])
+
+
 def flops_each(played: Played, agent: int, cost: CostModel) -> DoubleArray:
     """FLOPs per step of each of one controller's episodes."""
     each: DoubleArray = cost.flops(played.gear_steps[agent], played.picks[agent]) / played.lengths[agent]

@@ -14,6 +14,7 @@ from lowgear import LowgearError, envs
 from lowgear.config import recipes, tasks
 from lowgear.config.run_directory import RunDirectory
 from lowgear.envs.protocol import BatchEnv
+from lowgear.evaluation import main_agent
 from lowgear.evaluation.evaluate import starts
 from lowgear.evaluation.record import Episode, record, respond
 from lowgear.export.check import ExportedController, compare, require_equal
@@ -34,6 +35,7 @@ class Source:
     agent: int | None  # None for a policy file
     make_env: MakeEnv | None  # None where it cannot be made here
     no_env: str = ""  # why
+    chosen: str = ""  # why this agent, where the run has several and none was named
 
     def episodes(self, count: int, policy: Policy | None = None) -> list[Episode]:
         """Recorded episodes of the policy, or of another in its place; random where there is no environment."""
@@ -87,10 +89,11 @@ def read(
 ) -> Source:
     """The policy at a path, with its dial set where a coefficient is given.
 
+    Of a run directory the agent that is named, or the one that stands for the run (`evaluation.main_agent`).
     It has no environment where its task names a Python module and is not trusted: an export can do without.
     """
     if path.is_dir():
-        source = _from_run(path, agent or 0, best, trust)
+        source = _from_run(path, agent, best, trust)
     elif path.is_file():
         if agent is not None or best:
             raise LowgearError(f"{path} is one policy: --agent and --best choose from a run directory")
@@ -130,9 +133,10 @@ def writable(out: Path) -> Path:
     return out
 
 
-def _from_run(path: Path, agent: int, best: bool, trust: bool) -> Source:
+def _from_run(path: Path, named: int | None, best: bool, trust: bool) -> Source:
     run = RunDirectory(path, trust)
     config = run.read_config(environment=False)  # `_environment` asks whether it may be made
+    agent, why = main_agent.of_run(run, config, best) if named is None else (named, "")
     if not 0 <= agent < len(config.agents):
         raise LowgearError(f"--agent {agent}: {path} has agents 0 to {len(config.agents) - 1}")
     policy_path = run.policy(agent, best)
@@ -140,7 +144,10 @@ def _from_run(path: Path, agent: int, best: bool, trust: bool) -> Source:
         raise LowgearError(
             f"{path} has no {policy_path.name} yet: train it further with `lowgear train --resume {path}`"
         )
-    return Source(run.load_policy(config, agent, best), policy_path, agent, partial(envs.make_env, config))
+    several = f"agent {agent} of 0 to {len(config.agents) - 1}: {why}; --agent K names another"
+    chosen = several if named is None and len(config.agents) > 1 else ""
+    policy = run.load_policy(config, agent, best)
+    return Source(policy, policy_path, agent, partial(envs.make_env, config), chosen=chosen)
 
 
 def _environment(policy: Policy, source: Source, trust: bool) -> MakeEnv:

@@ -62,7 +62,7 @@ def hold(path: Path) -> IO[str]:
         return file
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except (BlockingIOError, PermissionError):  # some systems say EACCES of a lock that another holds
         file.seek(0)
         holder = file.read(200).strip() or "another process"
         file.close()

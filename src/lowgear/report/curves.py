@@ -4,9 +4,10 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
+from lowgear.evaluation.results import MetricsLine
 from lowgear.evaluation.statistics import bootstrap, interquartile_mean
 from lowgear.report.figure import Axis, Chart, Figure, Series, heights, score_axis
-from lowgear.report.runs import MetricsLine, RunData
+from lowgear.report.runs import RunData
 from lowgear.report.style import variant_rank, variant_style
 from lowgear.report.text import count
 

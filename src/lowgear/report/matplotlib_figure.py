@@ -13,8 +13,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
+from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from matplotlib.transforms import ScaledTranslation
+from matplotlib.transforms import Bbox, ScaledTranslation
 
 from lowgear.policy.files import write_whole
 from lowgear.report.figure import MARGIN, Axis, Chart, Figure, Series, Still
@@ -25,6 +26,7 @@ PNG_DPI = 200
 LONG_HEADING = 28  # letters that fit beside the facts
 LETTERS = 15  # of a legend in an inch
 LINES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 3)), "dotted": ":", "dashdot": "-.", "": "none"}
+LABEL_OFFSETS = (5, 17, 29)  # points between a point and its label, the nearest that is free
 INK = 0.8  # letters are this much darker than what they name
 STYLE: dict[str, Any] = {
     "font.size": 8,
@@ -79,6 +81,7 @@ def _draw(figure: Figure) -> Canvas:
     x, y = (0.012, 0.94) if long else (0.988, 0.988)
     canvas.text(x, y, figure.facts, ha="left" if long else "right", va="top", fontsize=8.5, color=GREY)
     canvas.supxlabel(figure.note, fontsize=8, color=GREY)
+    _part_labels(canvas, [text for axes in places for text in axes.texts if isinstance(text, Annotation)])
     return canvas
 
 
@@ -199,13 +202,31 @@ def _label_points(axes: Axes, series: Series, above: bool) -> None:
         axes.annotate(
             text,
             (x, y),
-            (0, 5 if above else -5),
+            (0, LABEL_OFFSETS[0] if above else -LABEL_OFFSETS[0]),
             textcoords="offset points",
             ha="center",
             va="bottom" if above else "top",
             color=[INK * part for part in to_rgb(series.style.colour)],
             bbox={"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.3},
         )
+
+
+def _part_labels(canvas: Canvas, labels: Sequence[Annotation]) -> None:
+    """Move labels that cover one another to the other side of their points, or further off; hide what has no place."""
+    if not labels:
+        return
+    canvas.draw_without_rendering()
+    taken: list[Bbox] = []
+    for label in labels:
+        side = np.sign(label.get_position()[1])
+        for offset in (side * away * sign for away in LABEL_OFFSETS for sign in (1, -1)):
+            label.set(position=(0, offset), va="bottom" if offset > 0 else "top")
+            box = label.get_window_extent()
+            if not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                break
+        else:
+            label.set_visible(False)
 
 
 def _bars(axes: Axes, chart: Chart) -> None:

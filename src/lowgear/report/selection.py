@@ -1,19 +1,16 @@
 """Which agents and settings are played for the page.
 
-The main agent is the asymmetric one that scored best in the evaluation, at each of its evaluated settings and at the
-one that it is deployed at, which comes first; beside it the best small-only and the best large-only agent.
+The main agent is the one that stands for its run (`evaluation.main_agent`), at each of its evaluated settings and at
+the one that it is deployed at, which comes first; beside it the best small-only and the best large-only agent.
 """
 
-import math
-from collections import defaultdict
 from dataclasses import dataclass
-from statistics import fmean
 
+from lowgear.evaluation.main_agent import best_of
 from lowgear.policy.dial import Dial
 from lowgear.policy.file import Policy
 from lowgear.policy.setting import deployed, own_setting, same_setting
 from lowgear.report.runs import RunData
-from lowgear.report.settings import score_of
 
 SETTINGS_AT_MOST = 7
 UNEVALUATED = 3  # settings along the dial of a run without an evaluation
@@ -50,8 +47,7 @@ def select(run: RunData, setting: float | None = None, settings_at_most: int = S
     """The main agent's settings, lowest coefficient first, then the baselines; `setting` is the one to show first."""
     if not run.policies:
         return []
-    scores = _scores(run)
-    main = _main_agent(run, scores)
+    main = run.main
     policy = run.policies[main]
     wanted = setting if setting is not None else own_setting(policy)
     dial = policy.header.dial
@@ -66,36 +62,9 @@ def select(run: RunData, setting: float | None = None, settings_at_most: int = S
     for variant in ("small-only", "large-only"):
         agents = [agent for agent, other in run.policies.items() if other.header.variant == variant]
         if agents and main not in agents:
-            agent = max(agents, key=lambda a: scores.get(a, -math.inf))
+            agent = best_of(agents, run.scored["agents"], run.metrics)
             found.append(Selected(agent, run.policies[agent], False, False))
     return found
-
-
-def _main_agent(run: RunData, scores: dict[int, float]) -> int:
-    for wanted in ("asymmetric", None):
-        agents = [
-            agent
-            for agent, policy in run.policies.items()
-            if policy.header.variant == wanted or (wanted is None and policy.header.forced_gear is None)
-        ]
-        if agents:
-            return max(agents, key=lambda agent: scores.get(agent, -math.inf))
-    return max(run.policies, key=lambda agent: scores.get(agent, -math.inf))
-
-
-def _scores(run: RunData) -> dict[int, float]:
-    """Each agent's mean score over its settings, from the evaluation or else the last one while training."""
-    found: defaultdict[int, list[float]] = defaultdict(list)
-    for setting in run.settings:
-        for score in setting.agents:
-            found[score.agent].append(score.score)
-    if not found:
-        lines = [line | {"success_rate": line.get("success_rate")} for line in run.metrics if "return_mean" in line]
-        last = max((line["steps"] for line in lines), default=0)
-        for line in lines:
-            if line["steps"] == last and math.isfinite(score_of(line)):
-                found[line["agent"]].append(score_of(line))
-    return {agent: fmean(values) for agent, values in found.items()}
 
 
 def _settings(run: RunData, agent: int, setting: float | None) -> list[float]:

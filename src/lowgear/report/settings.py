@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from lowgear.evaluation.evaluate import NORMAL_95, scored_by_success
+from lowgear.evaluation.evaluate import NORMAL_95, score_of, scored_by_success
 from lowgear.evaluation.statistics import Spread, bootstrap, spread
 from lowgear.policy.file import Policy
 from lowgear.policy.setting import own_setting, same_setting
@@ -54,6 +54,7 @@ class Setting:
     agents: tuple[AgentScore, ...]
     relative: float | None = None  # the coefficient measured against the task's rewards, where the agents went by that
     gear_share: tuple[float, ...] | None = None  # None: an evaluation that does not tell
+    success: float | None = None  # rate, where it is told and is not the score
     own: bool = False  # the one that its agents are deployed at
     mixed: bool = False  # each agent at a coefficient of its own
 
@@ -153,11 +154,6 @@ def agent_lines(settings: Iterable[Setting]) -> list[list[AgentScore]]:
     return list(lines.values())
 
 
-def score_of(row: dict[str, Any]) -> float:
-    """Success rate where the task has goals, else return."""
-    return float(row["success_rate"] if scored_by_success(row) else row["return_mean"])
-
-
 def best(settings: Sequence[Setting]) -> Setting:
     """The setting with the highest mean score."""
     return max(settings, key=lambda setting: setting.score.mean)
@@ -235,6 +231,7 @@ def _setting(key: GroupKey, rows: list[dict[str, Any]], episodes: int) -> Settin
     scores = [score_of(row) for row in rows]
     periods = [float(row["period_mean"]) for row in rows if row["period_mean"] is not None]
     shares = [row["gear_share"] for row in rows if row.get("gear_share") is not None]
+    rates = [row["success_rate"] for row in rows if not scored_by_success(row)]
     same = len(shares) == len(rows) and len(set(map(len, shares))) == 1
     agents = tuple(_agent_score(row, episodes) for row in sorted(rows, key=lambda row: int(row["agent"])))
     over_seeds = bootstrap(scores, lambda drawn: float(drawn.mean()))
@@ -251,6 +248,7 @@ def _setting(key: GroupKey, rows: list[dict[str, Any]], episodes: int) -> Settin
         agents,
         relative,
         tuple(map(fmean, zip(*shares, strict=True))) if same else None,
+        fmean(rates) if rates and all(rate is not None and math.isfinite(rate) for rate in rates) else None,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lowgear.config.paper import Figures
+from lowgear.config.tasks import imported_module
 from lowgear.policy.setting import own_setting, same_setting
 from lowgear.report.frontier import setting_name, setting_score
 from lowgear.report.paper import mean, published_figures
@@ -33,7 +34,7 @@ FEW_EPISODES, FEW_SEEDS = 50, 3  # fewer of either say little
 COMPARED = ("task", "small-only", "large-only", "asymmetric", "large gear", "FLOPs saved")
 CSV_COLUMNS = (
     "run,task,recipe,steps,variant,cost_coefficient,relative_coefficient,seeds,score_mean,score_std,score_best,score_iqm,score_iqm_low,"
-    "score_iqm_high,large_share,period,flops_per_step,flops_saved,paper_score,paper_large_share,paper_flops_saved"
+    "score_iqm_high,success_rate,large_share,period,flops_per_step,flops_saved,paper_score,paper_large_share,paper_flops_saved"
 )
 
 
@@ -87,9 +88,10 @@ def cautions(run: RunData) -> list[str]:
     if not evaluation.settings:
         return []
     if evaluation.episodes < FEW_EPISODES:
+        words = ["lowgear", "evaluate", str(run.path), "--frontier", "7", "--episodes", "200", *_trust(run)]
         found.append(
             f"{count(evaluation.episodes, 'episode')} of each controller: differences between scores may be chance. "
-            f"`lowgear evaluate {shlex.quote(str(run.path))} --frontier 7 --episodes 200` narrows the intervals."
+            f"`{shlex.join(words)}` narrows the intervals."
         )
     if evaluation.seeds < FEW_SEEDS:
         trained = "One trained agent" if evaluation.seeds == 1 else f"{evaluation.seeds} trained agents"
@@ -110,7 +112,7 @@ def settings_csv(runs: Sequence[RunData]) -> str:
             about += [s.variant, s.coefficient, s.relative]
             ours = [s.score.seeds, s.score.mean, s.score.std, s.score.best, s.score.iqm, s.score.low, s.score.high]
             theirs = [mean(paper.score), mean(paper.large_share), paper.flops_reduction]
-            lines.append([*about, *ours, s.large_share, s.period, s.flops, s.saved, *theirs])
+            lines.append([*about, *ours, s.success, s.large_share, s.period, s.flops, s.saved, *theirs])
     return csv_text(CSV_COLUMNS, lines)
 
 
@@ -137,6 +139,7 @@ def tiles(run: RunData, times: StepTimes | None = None) -> Json | None:
         "cells": [
             [kind, score(kind, ours.score.mean), ", ".join(said)],
             second,
+            *([["success rate", percent(ours.success), "at the episodes' last step"]] if _has_success(run) else []),
             ["FLOPs saved", percent(ours.saved), saved],
             *_time_tile(ours, times),
             ["steps in the large gear", percent(ours.large_share), share],
@@ -152,6 +155,7 @@ def summary(run: RunData, times: StepTimes | None = None) -> Json:
     if not rows:
         return {"title": title, "none": "No table: the run has no finite evaluation."}
     hint = f"{count(run.evaluation.episodes, 'episode')} for each agent; {_spread_words(run)}."
+    success = ["success"] if _has_success(run) else []
     if published:
         hint = f"Ours above, the paper's below. {hint}"
     if any(row.note for row in rows):
@@ -162,7 +166,7 @@ def summary(run: RunData, times: StepTimes | None = None) -> Json:
         "title": title,
         "hint": hint,
         "caption": f"Scores and costs on {run.task.name}",
-        "heads": ["controller", _scored_by(run), "large gear", "FLOPs saved", "µs a step", "seeds", "steps"],
+        "heads": ["controller", _scored_by(run), *success, "large gear", "FLOPs saved", "µs a step", "seeds", "steps"],
         "rows": [_summary_row(run, row, published, times) for row in rows],
     }
 
@@ -186,6 +190,7 @@ def card(run: RunData, setting: Setting, times: StepTimes | None = None, main: i
         kind: score_pair(kind, found.mean, found.std) if several else score(kind, found.mean),
         f"95% over {'seeds' if several else 'episodes'}": interval(kind, setting.mean_low, setting.mean_high),
         **({"best seed": score(kind, found.best)} if several else {}),
+        **({"success rate": percent(setting.success)} if setting.success is not None else {}),
         "large gear": percent(setting.large_share),
         "FLOPs a step": number(setting.flops, 0),
         "FLOPs saved": percent(setting.saved),
@@ -209,7 +214,12 @@ def export_command(run: RunData, setting: Setting, main: int | None = None) -> s
     policy = run.policies.get(one.agent)
     if policy is not None and policy.turns and not same_setting(own_setting(policy), one.coefficient):
         words.append(f"--cost-coefficient={one.coefficient!r}")
-    return shlex.join(words)
+    return shlex.join([*words, *_trust(run)])
+
+
+def _trust(run: RunData) -> list[str]:
+    """What a command needs to play the run's task, which whoever made the report has trusted."""
+    return ["--trust"] if imported_module(run.config.task) is not None else []
 
 
 def _time_tile(setting: Setting, times: StepTimes | None) -> list[list[str]]:
@@ -218,6 +228,11 @@ def _time_tile(setting: Setting, times: StepTimes | None) -> list[list[str]]:
     if times is None or taken is None:
         return []
     return [["a step of the C controller", microseconds(taken), f"large gear: {microseconds(times.gears_us[-1])}"]]
+
+
+def _has_success(run: RunData) -> bool:
+    """Whether its environments tell of success, though they are judged by their return."""
+    return any(setting.success is not None for setting in run.settings)
 
 
 def _data(run: RunData) -> str:
@@ -239,6 +254,8 @@ def _spread_words(run: RunData) -> str:
 def _summary_row(run: RunData, row: SummaryRow, published: bool, times: StepTimes | None) -> Json:
     setting, known = row.setting, row.paper.score is not None
     cells = [[ours, _papers(theirs) if published else None] for ours, theirs in row.cells(run.evaluation.kind)]
+    if _has_success(run):
+        cells.insert(1, [percent(setting.success), None])
     cells.append([microseconds(times.of(setting) if times else None).removesuffix(" µs"), None])
     cells.append([str(setting.score.seeds), "paper 5" if known else None])
     cells.append([steps(run.evaluation.steps), f"paper {steps(run.task.steps)}" if known else None])

@@ -23,7 +23,7 @@ from lowgear.evaluation import evaluate
 from lowgear.evaluation.beside import Beside
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.file import Policy, load
-from lowgear.policy.files import hold, write_whole
+from lowgear.policy.files import WriteError, hold, write_whole
 from lowgear.policy.networks import leaves_of, take
 from lowgear.training import checkpoint, memory
 from lowgear.training.checkpoint_writer import Checkpoints
@@ -95,6 +95,7 @@ class Training:
         self._checkpoints: Checkpoints | None = None
         self._evaluations: Beside | None = None
         self._pending: FloatArray | None = None
+        self._before = (0, 0)  # steps and updates of the learners that `self.learner` remembers
         self._lines = Lines(config, env.spec)
         self._listeners: list[Listener] = []
         self._file = MetricsFile(None if directory is None else directory.metrics)
@@ -175,7 +176,9 @@ class Training:
                 self._checkpoints.note_end(self._file.size, self._best())
             self.save_policies()  # last: policies that have seen every step mark a run as finished
             return True
-        except LowgearError:
+        except LowgearError as error:
+            if not isinstance(error, WriteError):
+                self._commit_broken()
             self._save_held()
             raise
         finally:
@@ -238,10 +241,10 @@ class Training:
         chunk, episodes = self._collect(last=at_checkpoint)
         if not self.learner.queues or at_log or at_evaluation or at_checkpoint:
             self._take_learned()
-        self._pending = chunk
-        self._lines.add(episodes)
         for agent, why in self.collector.bad.items():
             self._stop(agent, why)
+        self._pending = chunk
+        self._lines.add(episodes)
         if self._checkpoints is not None:
             self._checkpoints.append(chunk)
             with self._refusals.met(checkpoint=True):
@@ -267,6 +270,8 @@ class Training:
     def _learn_pending(self) -> bool:
         if self._pending is None:
             return False
+        self.learner.remember()
+        self._before = self.collector.steps, self.learner.time
         self.learner.insert(self._pending)
         self._pending = None
         if self.collector.steps < self.config.recipe.random_steps:
@@ -312,11 +317,9 @@ class Training:
         self._write_stopped()
         self.collector.retire([agent])
         if len(self.stopped) == len(self.config.agents):
-            if self._checkpoints is not None:
-                self._checkpoints.wait()  # one that is being written is the last
-            raise LowgearError(
-                f"agent {agent} stopped at {self.collector.steps} steps: {why}{kept_of(self._directory)}"
-            )
+            self._commit_broken()
+            kept = kept_of(self._directory, self.config.task)
+            raise LowgearError(f"agent {agent} stopped at {self.collector.steps} steps: {why}{kept}")
         text = (
             f"agent {agent} ({settings.variant}, seed {settings.seed}) stopped at {self.collector.steps} steps: {why}"
         )
@@ -419,6 +422,26 @@ class Training:
         elif self._checkpoints.appended:
             self._checkpoints.end_segment()
             self._checkpoints.commit(*self._standing())
+
+    def _commit_broken(self) -> None:
+        """Checkpoint where the run breaks off: after the last chunk that was kept, if there is anybody to go on there.
+
+        Learners that were given that chunk already are taken as they were before.
+        """
+        if self._checkpoints is None:
+            return
+        given = self._pending is None
+        steps, updates = self._before if given else (self.collector.steps, self.learner.time)
+        lost = [agent for agent, stopped in self.stopped.items() if stopped.steps <= steps]
+        try:
+            self._checkpoints.wait()
+            if self._checkpoints.appended and len(lost) < len(self.config.agents):
+                self._finish_evaluation()
+                self._write_waiting()
+                states = self.learner.remembered() if given else self.learner.states()
+                self._checkpoints.commit_open(steps, updates, self._file.size, self._best(), states)
+        except LowgearError as error:
+            self._tell(f"no checkpoint could be made: {error}")
 
     def _write_waiting(self) -> None:
         """What could not be written before, and belongs to the next checkpoint."""

@@ -98,8 +98,7 @@ class OpenEnded(Training):
         """What is left after an error: the threads are ended, and `policy` gives what was learned so far."""
         self.learner.drain()
         self.learner.close()
-        if self.stopped and self._pending is not None:  # by its environment, within that chunk
-            self._pending = None
+        if self.collector.bad:  # its environment failed within a chunk, which is not kept
             self.collector.steps -= self.config.recipe.chunk
         self.stopped.clear()
         found = self.snapshot()

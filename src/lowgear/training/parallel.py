@@ -126,14 +126,14 @@ class ParallelLearner:
         self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
         self._device = ThreadPoolExecutor(1, thread_name_prefix="device")
         self._told: Future[Any] | None = None  # what that thread was told last
+        self._remembered: list[LearnerStates] = []  # of each shard, on its device
         self._under_way: deque[_Round] = deque()
         self._ended = 0.0  # when the last round was done, by `time.perf_counter`
         self._insert = jax.jit(partial(replay.insert, settings=method.replay), donate_argnums=0)
         self._observe = jax.jit(partial(algorithm.observe, method=method))
         self._publish = jax.jit(self._published)
-        self._update = jax.jit(
-            partial(algorithm.update, method=method), static_argnames=("which", "updates"), donate_argnums=0
-        )
+        # Nothing is donated: the learners from before a round are there until the next one (`remember`).
+        self._update = jax.jit(partial(algorithm.update, method=method), static_argnames=("which", "updates"))
 
     def insert(self, chunk: FloatArray, known: bool = False) -> None:
         """Store the steps (P, K, width) that were just collected, one environment's after another's.
@@ -193,14 +193,23 @@ class ParallelLearner:
         """Rounds that were started and not waited for."""
         return len(self._under_way)
 
+    def remember(self) -> None:
+        """Keep the learners as they stand, until this is asked for again."""
+        if self.queues:
+            self._tell_device(self._remember)
+        else:
+            self._remember()
+
+    def remembered(self) -> LearnerStates:
+        """The learners as they were then."""
+        self._settle()
+        joined: LearnerStates = _on_host(self._remembered)
+        return joined
+
     def states(self) -> LearnerStates:
         """Every learner of the whole population, and what they see observations through."""
         self._settle()
-        shards = [
-            LearnerStates(tuple(learners), statistics)
-            for learners, statistics in zip(self._learners, self._statistics, strict=True)
-        ]
-        joined: LearnerStates = _on_host(shards)
+        joined: LearnerStates = _on_host(self._shards())
         return joined
 
     def published(self) -> Published:
@@ -232,6 +241,14 @@ class ParallelLearner:
         """End the threads."""
         self._device.shutdown(wait=True, cancel_futures=True)
         self._workers.shutdown(wait=True, cancel_futures=True)
+
+    def _shards(self) -> list[LearnerStates]:
+        """Each shard's part, on its device."""
+        shards = zip(self._learners, self._statistics, strict=True)
+        return [LearnerStates(tuple(learners), statistics) for learners, statistics in shards]
+
+    def _remember(self) -> None:
+        self._remembered = self._shards()
 
     def _insert_chunk(self, chunk: FloatArray, known: bool) -> None:
         for s, (agents, shared) in enumerate(zip(self._slices, self._shared, strict=True)):

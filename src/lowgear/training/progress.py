@@ -12,6 +12,7 @@ from rich.text import Text
 from lowgear.evaluation.numbers import duration, score
 
 LogLine = dict[str, Any]  # of metrics.jsonl
+NO_EPISODE = "no episode has ended yet"
 PLAIN_EVERY_S = 10.0
 RECENT_S = 30.0  # over which the rate is taken
 BAR_WIDTH = 24
@@ -89,7 +90,8 @@ class Display(Listener):
     def on_log(self, lines: list[LogLine]) -> None:
         """Take up the agents' latest figures."""
         self._agents, self._done = len(lines), lines[0]["steps"]
-        self._scores = describe(lines)
+        scores = describe(lines)
+        self._scores = self._scores or scores if scores == NO_EPISODE else scores
         now = time.perf_counter()
         if self._bar is None and self._phase is None and now - self._shown >= PLAIN_EVERY_S:
             self._shown = now
@@ -162,7 +164,7 @@ def describe(lines: list[LogLine]) -> str:
         if _score(line) is not None and "stopped" not in line:
             kinds.setdefault(_kind(line, lines), []).append(line)
     if not kinds:
-        return "no episode has ended yet"
+        return NO_EPISODE
     return "; ".join(f"{kind} {_scores(own)}" for kind, own in kinds.items())
 
 

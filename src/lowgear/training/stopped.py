@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lowgear.config.run_directory import RunDirectory
+from lowgear.config.tasks import trust_flag
+from lowgear.training.checkpoint import read_latest
 from lowgear.training.parallel import Learned
 
 
@@ -23,12 +25,13 @@ def stopped_file(stopped: Mapping[int, Stopped]) -> bytes:
     return json.dumps(kept, indent=2).encode()
 
 
-def kept_of(directory: RunDirectory | None) -> str:
+def kept_of(directory: RunDirectory | None, task: str) -> str:
     """What is left of a run that has no agent left, for its error."""
     if directory is None:
         return ""
-    path, since = directory.path, "the last checkpoint" if directory.latest.is_file() else "the start"
-    return f"; its policy is kept, and `lowgear train --resume {path}` tries again from {since}"
+    latest, again = read_latest(directory), f"lowgear train --resume {directory.path}{trust_flag(task)}"
+    since = "the start" if latest is None else f"{latest.steps} steps"
+    return f"; its policy is kept, and `{again}` tries again from {since}"
 
 
 def not_finite(learned: Learned) -> dict[int, str]:
