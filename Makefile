@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install demo test test-slow test-peers test-trackers test-page test-wheel test-faults test-results reproduce \
-	soak fuzz check format bench bench-peers peer-faults lock clean
+.PHONY: install demo test test-slow test-peers test-trackers test-ray test-page test-wheel test-faults test-results \
+	reproduce soak fuzz check format bench bench-peers bench-ray peer-faults lock clean
 
 install: .venv/installed
 
@@ -50,6 +50,17 @@ test-peers: .venv-peers/installed  ## with Stable-Baselines3, in an environment 
 
 test-trackers: .venv-trackers/installed  ## what W&B, MLflow, TensorBoard and the Hugging Face hub read, without a network
 	.venv-trackers/bin/python -m pytest -m trackers
+
+.venv-ray/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray,sweep]'
+	@touch $@
+
+test-ray: .venv-ray/installed  ## studies on clusters of this machine, with kills; twenty minutes on two cores
+	.venv-ray/bin/python -m pytest -m ray
+
+bench-ray: .venv-ray/installed  ## what scheduling costs on a simulated cluster of 8 nodes
+	.venv-ray/bin/python benchmarks/ray_overhead.py
 
 bench-peers: .venv-peers/installed  ## the work of one asymmetric agent by Stable-Baselines3, SBX, RLtools and Lowgear
 	.venv-peers/bin/python benchmarks/peers.py --gears 8,64
@@ -121,4 +132,4 @@ lock:  ## write constraints.txt anew from what pyproject.toml admits today
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .venv-peers .venv-trackers .venv-zoo .venv-fuzz .venv-lock .page-tools .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-peers .venv-trackers .venv-ray .venv-zoo .venv-fuzz .venv-lock .page-tools .pytest_cache .mypy_cache .ruff_cache

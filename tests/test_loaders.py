@@ -32,6 +32,8 @@ NAMES = (
     "tracking",
     "scores",
     "foreign",
+    "status",
+    "speeds",
 )
 FROZEN = IMPORTED.to_json()
 QUICK = settings(

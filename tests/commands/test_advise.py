@@ -33,7 +33,7 @@ def test_a_sweep_becomes_advice_and_is_not_repeated(tmp_path, monkeypatch):
     assert large["flops"] == pytest.approx([1, 1, 1])
     assert large["score"][1] <= large["score"][0] <= large["score"][2]
     assert "1 of 2 runs to do" in advise(tmp_path, "--seeds", "0-2", "--dry-run").stdout  # seed 2 alone
-    monkeypatch.setattr("lowgear.studies.run_store.Training", None)
+    monkeypatch.setattr("lowgear.studies.program.Training", None)
     monkeypatch.setenv("COLUMNS", "40")
     again = advise(tmp_path)
     assert again.exit_code == 0, again.output

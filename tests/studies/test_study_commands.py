@@ -68,7 +68,7 @@ def test_performance(studies, performance) -> None:
 
 
 def test_a_second_call_trains_and_evaluates_nothing(studies, performance, monkeypatch) -> None:
-    monkeypatch.setattr("lowgear.studies.run_store.Training", None)
+    monkeypatch.setattr("lowgear.studies.program.Training", None)
     monkeypatch.setattr("lowgear.evaluation.evaluate.play_policies", None)
     again = study(studies, "performance", "reacher-easy")
     assert again.stdout == performance.stdout
@@ -76,7 +76,7 @@ def test_a_second_call_trains_and_evaluates_nothing(studies, performance, monkey
 
 
 def test_more_episodes_are_played_without_training(studies, performance, monkeypatch) -> None:
-    monkeypatch.setattr("lowgear.studies.run_store.Training", None)
+    monkeypatch.setattr("lowgear.studies.program.Training", None)
     other = [*SMALL[:-4], "--episodes", "3", "--seeds", "0"]
     more = study(studies, "performance", "reacher-easy", options=other)
     assert more.stdout != performance.stdout
@@ -221,7 +221,7 @@ def test_a_killed_study_goes_on(tmp_path) -> None:
     finally:
         os.kill(first.pid, signal.SIGKILL)
         first.wait()
-    assert not (tmp_path / "performance").exists()
+    assert not (tmp_path / "performance" / "table.md").exists()
     second = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "going on from" in second.stderr
     assert len(rows(tmp_path, "performance")) == 3

@@ -60,7 +60,7 @@ def advise(task: str, out: Path, dry_run: bool, as_json: bool, **options: Any) -
     from rich.console import Console
 
     from lowgear.studies.advise import carry_out
-    from lowgear.studies.plan import print_plan
+    from lowgear.studies.plan import Estimates, print_plan
     from lowgear.studies.progress import StudyDisplay
     from lowgear.studies.run_store import RunStore
 
@@ -69,7 +69,7 @@ def advise(task: str, out: Path, dry_run: bool, as_json: bool, **options: Any) -
     errors = Console(stderr=True)
     display = StudyDisplay(errors)
     store = RunStore(out, display.listeners, display.progress)
-    print_plan(Console() if dry_run else errors, store, [group])
+    print_plan(Console() if dry_run else errors, store, [group], Estimates(store))
     if dry_run:
         return
     try:

@@ -20,6 +20,7 @@ from lowgear.commands.recipes import recipes
 from lowgear.commands.report import report
 from lowgear.commands.studies import studies
 from lowgear.commands.study import study
+from lowgear.commands.sweep import sweep
 from lowgear.commands.tasks import tasks
 from lowgear.commands.train import train
 from lowgear.commands.tune import tune
@@ -55,6 +56,8 @@ def cli() -> None:
       lowgear bench train walker-stand          how fast it trains here, and where the time goes
       lowgear study performance cartpole-swingup
                                                 a table of the paper, from training to table
+      lowgear sweep walker-stand --set learning_rate=1e-4:1e-2:log
+                                                searches settings of the recipe
       lowgear completion bash                   lets your shell complete all this
     """
 
@@ -73,6 +76,7 @@ for command in (
     watch,
     study,
     studies,
+    sweep,
     completion,
 ):
     cli.add_command(command)

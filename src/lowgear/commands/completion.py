@@ -51,8 +51,8 @@ def task_names(_: click.Context, __: click.Parameter, typed: str) -> list[Comple
 
 
 def study_names(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Studies of the catalogue."""
-    return _matching(STUDIES, typed)
+    """Studies of the catalogue, and the command in their place."""
+    return _matching([*STUDIES, "status"], typed)
 
 
 def recipe_names(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:

@@ -13,6 +13,7 @@ import click
 from lowgear import LowgearError
 from lowgear.commands import lists
 from lowgear.commands.completion import task_names, variants
+from lowgear.commands.executors import NAMES, Place, executor_options
 from lowgear.commands.options import (
     env_timeout_option,
     gears_option,
@@ -21,6 +22,7 @@ from lowgear.commands.options import (
     set_option,
     steps_option,
     track_option,
+    tracked_by,
     trust_option,
 )
 
@@ -101,6 +103,13 @@ if TYPE_CHECKING:
 @track_option("tensorboard where it is installed")
 @click.option("--out", type=click.Path(path_type=Path), help="The run's directory.  [default: runs/TASK-RECIPE-TIME]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with this run instead.")
+@executor_options
+@click.option(
+    "--shards",
+    type=int,
+    metavar="N",
+    help="With --jobs or --ray, programs that the agents are spread over.  [default: as many as go at once]",
+)
 @env_timeout_option
 @trust_option
 def train(
@@ -118,6 +127,9 @@ def train(
     directory; `--resume DIR` goes on exactly where it was, and with --steps N up to N steps. Ctrl-C and `kill` stop a
     run at a checkpoint.
 
+    A population too large for one program is spread over several, on this machine (--jobs) or on a Ray cluster (--ray).
+    Agents learn as they would together, and are one run in the end; `lowgear study status DIR` shows where it stands.
+
     \b
       lowgear train cartpole-swingup --steps 100000 --seeds 0-2
       lowgear train walker-stand --variants asymmetric,small-only,large-only --seeds 0-4
@@ -125,12 +137,19 @@ def train(
       lowgear train arm:Arm --steps 50000            the class Arm of arm.py, here
       lowgear train --resume runs/walker-stand-modern-20261115-081500
     """
+    from lowgear.commands.train_spread import train_spread
     from lowgear.config.run_directory import RunDirectory
+    from lowgear.studies.shards import has_begun, is_spread
 
     if task is not None and resume is not None and Path(task).is_dir():
         raise LowgearError(f"--resume goes on with one run at a time: name {resume} or {task}")
     if (task is None) == (resume is None):
         raise LowgearError("name a TASK to train, or a run to go on with by --resume DIR, and not both")
+    place, shards = Place(**{name: options.pop(name) for name in NAMES}), options.pop("shards")
+    if shards is not None and shards < 1:
+        raise LowgearError(f"--shards {shards}: write 1 or more")
+    if shards is not None and not place.elsewhere:
+        raise LowgearError(f"--shards {shards} is for --jobs or --ray: add one of them, or leave it out")
     if resume is not None:
         _reject_options_beside_resume()
         directory = RunDirectory(resume, trust)
@@ -139,12 +158,18 @@ def train(
             config = directory.extend(config, options["steps"])
     else:
         assert task is not None
-        directory, config = _new_run(task, options)
+        directory, config = _new_run(task, options, together=not place.elsewhere)
+    if place.elsewhere and directory.latest.exists():
+        raise LowgearError(f"{directory.path} is one program already: go on with it without --jobs or --ray")
     try:
-        _settle_trackers(directory, track)
-        _run(directory, config, go_on=on_write_error == "go-on")
+        if place.elsewhere or is_spread(directory):
+            with tracked_by(track):
+                train_spread(directory, config, place, shards)
+        else:
+            _settle_trackers(directory, track)
+            _run(directory, config, go_on=on_write_error == "go-on")
     except LowgearError:
-        if resume is None and directory.untouched:
+        if resume is None and directory.untouched and not has_begun(directory):
             shutil.rmtree(directory.path, ignore_errors=True)  # it would only stand in the way of another try
         raise
 
@@ -154,7 +179,8 @@ def _reject_options_beside_resume() -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if given and name not in ("task", "resume", "steps", "trust", "on_write_error", "env_timeout", "track"):
+        may = ("task", "resume", "steps", "trust", "on_write_error", "env_timeout", "track", "shards", *NAMES)
+        if given and name not in may:
             raise LowgearError(
                 f"{parameter.opts[0]} cannot change a run that goes on: leave it out, or start a new run"
             )
@@ -170,7 +196,8 @@ def _settle_trackers(directory: "RunDirectory", given: tuple[str, ...] | None) -
     need(chosen.names)  # before anything is made
 
 
-def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConfig]":
+def _new_run(name: str, options: dict[str, Any], together: bool) -> "tuple[RunDirectory, RunConfig]":
+    """Its directory; a population that learns `together`, in this process, must fit into its memory."""
     from lowgear.config import settings
     from lowgear.config.run_directory import RunDirectory
     from lowgear.config.tasks import file_name, find
@@ -188,7 +215,8 @@ def _new_run(name: str, options: dict[str, Any]) -> "tuple[RunDirectory, RunConf
     overrides |= {key: value for key in of_recipe if (value := options.pop(key)) is not None}
     config = _resolved(task, options, overrides)
     env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
-    memory.check(method_of(config, env.spec, env.goal_rule), len(config.agents), config.capacity)
+    population = len(config.agents) if together else 1
+    memory.check(method_of(config, env.spec, env.goal_rule), population, config.capacity)
     env.close()
     if out is not None:
         directory = RunDirectory(out)

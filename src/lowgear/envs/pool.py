@@ -6,7 +6,6 @@ seeds only. Environments that ended are reset within the same step, so EnvPool's
 ignore their actions, never happen.
 """
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear import LowgearError
+from lowgear.config.cores import cores
 from lowgear.envs import watchdog
 from lowgear.envs.assets import corrected
 from lowgear.envs.checked import CheckedEnv, blamed_on, check_num_envs
@@ -79,7 +79,7 @@ class PoolEnv(CheckedEnv):
 
     def split(self, sizes: Sequence[int]) -> "Sequence[PoolEnv]":
         """Pools of these sizes, with threads enough that cores stay busy while some of the pools wait for actions."""
-        threads = THREADS_OF_CORE * (self._threads or os.cpu_count() or 1)
+        threads = THREADS_OF_CORE * (self._threads or cores())
         pools = [PoolEnv(*self._arguments(size, max(1, threads * size // self.num_envs))) for size in sizes]
         for pool in pools:
             pool.limit_s = self.limit_s

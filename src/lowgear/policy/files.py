@@ -23,6 +23,10 @@ class WriteError(LowgearError):
     """The disk is full, or may not be written to: what a run can wait for."""
 
 
+class InUseError(LowgearError):
+    """Another process holds the directory."""
+
+
 def read_json(path: Path, what: str, remedy: str, most_bytes: int = MOST_JSON) -> dict[str, Any]:
     """The object in a JSON file, whose values are still to be checked; anything else is an error with the remedy."""
     try:
@@ -62,7 +66,7 @@ def hold(path: Path) -> IO[str]:
         file.seek(0)
         holder = file.read(200).strip() or "another process"
         file.close()
-        raise LowgearError(f"{path.parent} is in use by {holder}: wait until it is done, or stop it") from None
+        raise InUseError(f"{path.parent} is in use by {holder}: wait until it is done, or stop it") from None
     except OSError:
         return file  # a file system without locks
     file.seek(0)

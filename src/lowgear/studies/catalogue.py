@@ -73,12 +73,13 @@ def find(name: str) -> Study:
 
 
 def carry_out(study: Study, tasks: Sequence[Task], setup: Setup, store: RunStore) -> tuple[list[TableRow], list[str]]:
-    """Task by task: train, evaluate, compare; the rows of the table, and remarks on them.
+    """Train what is missing for all tasks; then, task by task, evaluate and compare. The table's rows, and remarks.
 
     What fails is left out, with what would have followed from it, and the next task goes on: `store.failures`.
     """
     rows: list[TableRow] = []
     remarks: list[str] = []
+    store.train([group for task in tasks for group in study.groups(setup, task)], setup.episodes)
     for task in tasks:
         whole = len(store.failures)
         try:

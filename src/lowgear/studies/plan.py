@@ -1,7 +1,7 @@
 """What a study has to run, and how long that takes here: from runs that were made, or else from matrix products."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import median
@@ -22,7 +22,9 @@ from lowgear.policy import fields
 from lowgear.policy.files import read_text
 from lowgear.report.terminal import print_table
 from lowgear.studies.run_store import RunStore, StoredRun
+from lowgear.studies.schedule import makespan
 from lowgear.studies.setup import Group
+from lowgear.studies.speeds import Speeds
 
 SHARE = 0.5  # of the rate of products: training reaches 0.35 (paper, 8/64) to 0.66 (modern) of it on two cores
 COMPILING_S = 20.0
@@ -31,11 +33,46 @@ LEAST_RATE, LARGEST_RATE = 1e-3, 1e12  # steps a second
 _product_rate = cache(gemm.rate_alone)
 
 
-def print_plan(console: Console, store: RunStore, groups: Sequence[Group], later: str = "") -> None:
-    """Runs, their steps and about the time they take, and what comes `later`."""
+class Estimates:
+    """Seconds that are left of runs, by the rates of a store's runs, of a benchmark, or of this machine's products."""
+
+    def __init__(self, store: RunStore, speeds: Speeds | None = None) -> None:
+        self._speeds = speeds
+        found = store.existing() if speeds is None else []
+        self._known = {_program(run.config): rate for run in found if (rate := _logged_rate(run)) is not None}
+
+    @property
+    def of_others(self) -> bool:
+        """Whether they are of machines that a benchmark was run on, and not of this one."""
+        return self._speeds is not None
+
+    def seconds(self, run: StoredRun) -> float | None:
+        """None where nothing is known, as on a GPU before its first."""
+        left = (run.config.steps - run.steps_done) * len(run.config.agents)
+        if not left:
+            return 0.0
+        rate = self._known.get(_program(run.config))
+        if rate is None and self._speeds is not None:
+            rate = self._speeds.rate(run.config, _update_flops(run.config))
+        if rate is None:
+            if jax.default_backend() != "cpu":
+                return None
+            rate = SHARE * _product_rate(max(run.config.critic_units), run.config.recipe.batch)
+            rate /= _update_flops(run.config)
+        return left / rate + COMPILING_S
+
+
+def print_plan(
+    console: Console,
+    store: RunStore,
+    groups: Sequence[Group],
+    estimates: Estimates,
+    later: str = "",
+    machines: Sequence[int] = (1,),
+) -> None:
+    """Runs, their steps and about the time they take, on so many machines, and what comes `later`."""
     runs = store.plan(groups)
-    known = {_program(run.config): rate for run in store.existing() if (rate := _logged_rate(run)) is not None}
-    times = [_seconds(run, known) for run in runs]
+    times = [estimates.seconds(run) for run in runs]
     table = Table("run", "gears", "agents", "steps each", "state", "about", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for run, seconds in zip(runs, times, strict=True):
         state = "done" if run.finished else f"at {run.steps_done:,}" if run.directory.path.exists() else "new"
@@ -48,27 +85,16 @@ def print_plan(console: Console, store: RunStore, groups: Sequence[Group], later
             _time(seconds),
         )
     print_table(table, console)
-    whole = None if None in times else sum(seconds for seconds in times if seconds is not None)
+    known = [seconds for seconds in times if seconds is not None]
     left = sum(not run.finished for run in runs)
-    console.print(
-        f"{left} of {len(runs)} runs to do, about {_time(whole)} of training on this machine", highlight=False
-    )
+    for count in machines:
+        whole = makespan(known, count) if len(known) == len(times) else None
+        where = "one such machine" if estimates.of_others else "this machine"
+        if count > 1:
+            where = f"{count} of them, one program at a time each"
+        console.print(f"{left} of {len(runs)} runs to do, about {_time(whole)} of training on {where}", highlight=False)
     if later:
         console.print(f"then: {later}", highlight=False)
-
-
-def _seconds(run: StoredRun, known: Mapping[RunConfig, float]) -> float | None:
-    """What is left of a run, by the rates of programs; None where nothing is known, as on a GPU before its first."""
-    config = run.config
-    left = (config.steps - run.steps_done) * len(config.agents)
-    if not left:
-        return 0.0
-    rate = known.get(_program(config))
-    if rate is None:
-        if jax.default_backend() != "cpu":
-            return None
-        rate = SHARE * _product_rate(max(config.critic_units), config.recipe.batch) / _update_flops(config)
-    return left / rate + COMPILING_S
 
 
 def _program(config: RunConfig) -> RunConfig:

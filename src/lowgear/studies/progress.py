@@ -1,10 +1,18 @@
 """How a study looks while it goes: one display at a time, of a run or of an evaluation."""
 
+import contextlib
+import threading
+
 from rich.console import Console
+from rich.live import Live
 from rich.progress import Progress
 
 from lowgear.config.run import RunConfig
+from lowgear.studies.overview import Overview
+from lowgear.studies.overview_table import table
 from lowgear.training.progress import Display, Listener
+
+SHOW_EVERY_S = 0.5
 
 
 class StudyDisplay:
@@ -13,6 +21,7 @@ class StudyDisplay:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._run: Display | None = None
+        self._programs: _Programs | None = None
         self._bar: Progress | None = None
 
     def listeners(self, config: RunConfig, done: int) -> list[Listener]:
@@ -25,6 +34,10 @@ class StudyDisplay:
         )
         self._run = Display(config.steps, done, self._console)
         return [self._run]
+
+    def watch(self, overview: Overview) -> None:
+        """Shows programs that run elsewhere: a bar for each on a terminal, a line when one begins or ends elsewhere."""
+        self._programs = _Programs(overview, self._console)
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Shows how far an evaluation is, or a student."""
@@ -43,4 +56,41 @@ class StudyDisplay:
             self._run.close()
         if self._bar is not None:
             self._bar.stop()
-        self._run = self._bar = None
+        if self._programs is not None:
+            self._programs.close()
+        self._run = self._bar = self._programs = None
+
+
+class _Programs:
+    """Follows an overview, in a thread of its own."""
+
+    def __init__(self, overview: Overview, console: Console) -> None:
+        self._overview, self._console, self._over = overview, console, threading.Event()
+        self._told: dict[str, tuple[str, int]] = {}  # state and losses of each program
+        self._live = Live(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
+        self._thread = threading.Thread(target=self._follow, name="display", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Say what is left to say."""
+        self._over.set()
+        self._thread.join()
+        self._say()
+
+    def _follow(self) -> None:
+        with self._live or contextlib.nullcontext():
+            while not self._over.wait(SHOW_EVERY_S):
+                self._say()
+                if self._live is not None:
+                    self._live.update(table(self._overview.status), refresh=True)
+
+    def _say(self) -> None:
+        for program in list(self._overview.status.programs):
+            now = (program.state, program.losses)
+            before = self._told.get(program.name, ("planned", 0))
+            self._told[program.name] = now
+            if now != before and (program.state != "running" or before[0] != "running"):
+                what = f"{program.task}, gears {program.gears}, {program.agents} agents"
+                begun = f" from {program.done:,} steps" if program.state == "running" and program.done else ""
+                why = f": {program.why}" if program.state == "failed" or now[1] > before[1] else ""
+                self._console.print(f"{what}: {program.state}{begun}{why}", highlight=False, markup=False)

@@ -4,16 +4,15 @@
     DIR/students/   imitators, and what they were taught with
     DIR/NAME/       the tables of the study NAME
 
-A run that was killed goes on from its last checkpoint. What was evaluated is kept in the run's scores.json. A run that
-fails, or an agent of it, is left out; the others go on.
+Runs are trained by this process, one after the other, or by a pool of `executors`. One that was killed goes on from its
+last checkpoint. What was evaluated is kept in the run's scores.json. A run that fails, or an agent of it, is left out;
+the others go on.
 """
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,16 +20,18 @@ from lowgear import LowgearError
 from lowgear.config.run import AgentConfig, RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import file_name, find
-from lowgear.envs import make_env
 from lowgear.policy.file import Policy
-from lowgear.studies.evaluations import Progress, evaluate_once
+from lowgear.studies import executors
+from lowgear.studies.child import Result
+from lowgear.studies.evaluations import Progress
+from lowgear.studies.executors import Pool
+from lowgear.studies.overview import Overview, ProgramStatus
+from lowgear.studies.program import Program, Scored, cut_here, load, name_of, score, train
 from lowgear.studies.rows import SeedResult, TableRow
 from lowgear.studies.setup import Group
+from lowgear.studies.storage import Remote
 from lowgear.training.checkpoint import read_latest
-from lowgear.training.loop import Training
-from lowgear.training.progress import STARTING, Listener
-from lowgear.training.provenance import provenance
-from lowgear.training.signals import stops
+from lowgear.training.progress import Listener
 
 Listeners = Callable[[RunConfig, int], list[Listener]]  # for a run, and the steps it has behind it
 
@@ -70,12 +71,11 @@ class Member(NamedTuple):
     @property
     def name(self) -> str:
         """As scores.json has it."""
-        return f"agent {self.number}" + ("" if self.setting is None else f" at {self.setting!r}")
+        return name_of((self.number, self.setting))
 
     def load(self) -> Policy:
         """Its controller."""
-        policy = self.run.directory.load_policy(self.run.config, self.number)
-        return policy if self.setting is None else policy.at(self.setting * (policy.header.cost_unit or 1.0))
+        return load(self.run.directory, self.run.config, (self.number, self.setting))
 
 
 class RunStore:
@@ -86,14 +86,22 @@ class RunStore:
         path: Path,
         listeners: Listeners = lambda *_: [],
         progress: Progress = lambda *_: None,  # of evaluations
+        runs: Path | None = None,  # None: path/runs
+        remote: Remote | None = None,  # where a pool's machines keep runs, if they share no directory with this one
     ) -> None:
         self.path, self.listeners, self.progress = path, listeners, progress
+        self.runs, self.remote = runs or path / "runs", remote
+        self.population: int | None = None  # agents of one run at most; None: all that its program can hold
+        self.pool: Pool | None = None  # None: this process trains, one run after the other
+        self.overview: Overview | None = None
+        self.estimate: Callable[[StoredRun], float | None] = lambda _: None  # seconds that are left of a run
         self.failures: list[str] = []  # what rows are without, and why
+        self._failed: set[Path] = set()  # runs, which are not tried again
 
     def existing(self) -> list[StoredRun]:
         """Every run of the store, finished ones first."""
         runs = []
-        for path in sorted(self.path.glob("runs/*/config.json")):
+        for path in sorted(self.runs.glob("*/config.json")):
             directory = RunDirectory(path.parent, trust=True)  # only runs of tasks that were asked for are used
             config = directory.read_config()
             runs.append(StoredRun(directory, config, directory.finished(config)))
@@ -112,27 +120,43 @@ class RunStore:
                     used[run.directory.path] = run
                 elif agent not in wanted.setdefault(program, []):
                     wanted[program].append(agent)
-        new = [replace(program, agents=tuple(agents)) for program, agents in wanted.items() if agents]
+        new = [
+            replace(program, agents=tuple(agents[start : start + most]))
+            for program, agents in wanted.items()
+            for most in [self.population or max(1, len(agents))]
+            for start in range(0, len(agents), most)
+        ]
         return [
             *used.values(),
             *(StoredRun(RunDirectory(self._path(config), trust=True), config, False) for config in new),
         ]
 
-    def train(self, groups: Sequence[Group]) -> None:
-        """Whatever is missing of the groups' agents; `failures` tells of runs that fail."""
-        for run in self.plan(groups):
-            if not run.finished:
-                try:
-                    self._train(run)
-                except LowgearError as error:
-                    self.fail(run.directory.path, str(error))
+    def train(self, groups: Sequence[Group], episodes: int = 0) -> None:
+        """Whatever is missing of the groups' agents, the longest runs first; `failures` tells of runs that fail.
+
+        A pool's programs also score them, where episodes are wanted.
+        """
+        self._fetch()
+        runs = self.plan(groups)
+        times = {run.directory.path: self.estimate(run) for run in runs}
+        self._show(runs, times)
+        missing = [run for run in runs if not run.finished and run.directory.path not in self._failed]
+        if self.pool is not None:
+            missing.sort(key=lambda run: -(times[run.directory.path] or 0.0))
+            self._train_in(self.pool, [self._program(run, runs, groups, episodes) for run in missing])
+            return
+        for run in missing:
+            try:
+                self._train(run, self._program(run, runs, groups, episodes))
+            except LowgearError as error:
+                self._fail_run(run.directory.path, str(error))
 
     def rows(self, groups: Sequence[Group], episodes: int) -> list[TableRow]:
         """What the groups' agents score; only what is missing is trained and evaluated.
 
         Agents that fail are left out, and groups of which none is left: `failures` tells of them.
         """
-        self.train(groups)
+        self.train(groups, episodes)
         runs = self.plan(groups)
         members = [_members(runs, group) for group in groups]
         summaries: dict[str, dict[str, Any]] = {}  # by run, and by the member's name
@@ -168,13 +192,13 @@ class RunStore:
         for number in sorted({member.number for member in own} & stopped.keys()):
             steps, why = stopped[number]
             self.fail(path, f"agent {number} stopped at {steps} steps: {why}")
-        policies = {member.name: member.load for member in own if member.number not in stopped}
-        make = partial(make_env, run.config)
+        scored = tuple((member.number, member.setting) for member in own)
+        program = replace(_program_of(run), scored=scored, episodes=episodes)
 
         def fail(name: str, why: str) -> None:
             self.fail(path, f"{name} was not evaluated: {why}")
 
-        return evaluate_once(path, policies, make, run.config.master, episodes, self.progress, fail)
+        return score(program, run.directory, self.progress, fail)
 
     def policies(self, group: Group) -> list[Policy]:
         """The trained controllers of a group, seed by seed."""
@@ -185,27 +209,70 @@ class RunStore:
         members = _members(self.plan([group]), group)
         return [member.load() for member in members if member.number not in member.run.directory.read_stopped()]
 
-    def _train(self, run: StoredRun) -> None:
-        if not run.directory.config.exists():
-            shutil.rmtree(run.directory.path, ignore_errors=True)  # a beginning that was cut short
-            run.directory.create(run.config, provenance())
-        make = partial(make_env, run.config)
+    def _train(self, run: StoredRun, program: Program) -> None:
         listeners = self.listeners(run.config, run.steps_done)
-        for listener in listeners:
-            listener.on_phase(STARTING)
-        training = Training(run.config, make(run.config.environments), make, run.directory)
-        try:
-            with stops(training.stop, lambda: None) as heard:
-                finished = training.run(listeners)
-        finally:
-            training.close()
-        if not finished:
+        if self.overview is not None:
+            listeners = [*listeners, self.overview.listener(program, run.steps_done)]
+        heard = train(program, run.directory, listeners)
+        if heard is not None:
             raise SystemExit(heard.exit_code)  # the same study goes on from there
+        if self.overview is not None:
+            self.overview.on_end(program, Result("done"))
+
+    def _train_in(self, pool: Pool, programs: Sequence[Program]) -> None:
+        watcher = self.overview or executors.Watcher()
+        for program, result in executors.carry_out(pool, programs, watcher):
+            path = self.runs / program.name
+            if result.kind == "failed":
+                self._fail_run(path, result.why)
+            elif result.kind == "done" and self.remote is not None:
+                self.remote.fetch(path, checkpoints=False)
+
+    def _fail_run(self, path: Path, why: str) -> None:
+        self._failed.add(path)
+        self.fail(path, why)
+        if self.overview is not None:
+            self.overview.change(path.name, state="failed", why=why)
+
+    def _fetch(self) -> None:
+        """What other machines have left at the URL, and this one lacks."""
+        for name in self.remote.names() if self.remote is not None else ():
+            directory = RunDirectory(self.runs / name, trust=True)
+            if not directory.config.exists() or not directory.finished(directory.read_config()):
+                assert self.remote is not None
+                self.remote.fetch(directory.path, checkpoints=False)
+
+    def _show(self, runs: Sequence[StoredRun], times: dict[Path, float | None]) -> None:
+        if self.overview is not None:
+            self.overview.plan(
+                ProgramStatus(
+                    name=run.directory.path.name,
+                    task=run.config.task,
+                    gears=",".join(map(str, run.config.gears)),
+                    agents=len(run.config.agents),
+                    steps=run.config.steps,
+                    state="done" if run.finished else "planned",
+                    done=run.steps_done,
+                    seconds=times[run.directory.path],
+                )
+                for run in runs
+            )
+
+    def _program(self, run: StoredRun, runs: Sequence[StoredRun], groups: Sequence[Group], episodes: int) -> Program:
+        """With the members of the groups that it holds, where they are to be scored."""
+        members = [member for group in groups for member in _members(runs, group)] if episodes else []
+        scored: list[Scored] = [(member.number, member.setting) for member in members if member.run is run]
+        program = replace(_program_of(run), scored=tuple(dict.fromkeys(scored)), episodes=episodes)
+        return program if self.population is None else replace(program, parts=1)  # as in a large population
 
     def _path(self, config: RunConfig) -> Path:
         digest = hashlib.sha256(json.dumps(config.to_json(), sort_keys=True).encode()).hexdigest()[:10]
         gears = "-".join(map(str, config.gears))
-        return self.path / "runs" / f"{file_name(config.task)}-{config.recipe.name}-{gears}-{digest}"
+        return self.runs / f"{file_name(config.task)}-{config.recipe.name}-{gears}-{digest}"
+
+
+def _program_of(run: StoredRun) -> Program:
+    return Program(run.directory.path.name, run.config, *cut_here(len(run.config.agents)))
 
 
 def _members(runs: Sequence[StoredRun], group: Group) -> list[Member]:

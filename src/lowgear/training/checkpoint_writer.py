@@ -110,14 +110,15 @@ class Checkpoints:
         """Whether a checkpoint is on disk since this was last asked; raises what went wrong with it."""
         if self._writing is None or not self._writing.done():
             return False
-        self.wait()
-        return True
+        return self.wait()
 
-    def wait(self) -> None:
-        """Until the checkpoint under way is on disk; raises what went wrong with it."""
-        if self._writing is not None:
-            writing, self._writing = self._writing, None
-            writing.result()
+    def wait(self) -> bool:
+        """Until the checkpoint under way is on disk, if there is one; raises what went wrong with it."""
+        if self._writing is None:
+            return False
+        writing, self._writing = self._writing, None
+        writing.result()
+        return True
 
     def close(self) -> None:
         """Finish what is under way."""

@@ -84,6 +84,7 @@ class Training:
         capacity: int | None = None,  # steps that each agent's ring holds; None: as many as the run needs
         go_on: bool = False,  # where something can't be written
         trackers: Sequence[str] = (),  # where the directory names none
+        parts: int | None = None,  # that an agent's learners are cut into; None: as the cores go
     ) -> None:
         self.config, self.spec = config, env.spec
         self._directory, self._trackers = directory, trackers
@@ -112,7 +113,9 @@ class Training:
             self.cost = method.cost
             agents = parameters_of(config, env.spec, tariff_of(config, method.cost))
             which = learners_needed(config, method)
-            self.learner = held.enter_context(closing(ParallelLearner(method, agents, capacity, which=which)))
+            self.learner = held.enter_context(
+                closing(ParallelLearner(method, agents, capacity, which=which, parts=parts))
+            )
             behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
             published = self.learner.published()
             self.cost_units = published.cost_units  # (P,): of relative cost coefficients
@@ -247,6 +250,7 @@ class Training:
             with self._refusals.met(checkpoint=True):
                 if self._checkpoints.poll():
                     self._refusals.committed()
+                    self._tell_checkpoint()
         if at_log:
             self._log()
         if at_evaluation:
@@ -325,6 +329,10 @@ class Training:
         for listener in self._listeners:
             listener.on_notice(text)
 
+    def _tell_checkpoint(self) -> None:
+        for listener in self._listeners:
+            listener.on_checkpoint()
+
     def _write_stopped(self) -> None:
         if self._directory is not None:
             data = stopped_file(self.stopped)
@@ -395,7 +403,8 @@ class Training:
         self._finish_evaluation()
         self._checkpoints.end_segment()
         with self._refusals.met(checkpoint=True):
-            self._checkpoints.wait()
+            if self._checkpoints.wait():
+                self._tell_checkpoint()
         with self._refusals.met(checkpoint=True):
             self._write_waiting()
             self._refusals.committing()

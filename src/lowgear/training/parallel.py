@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lowgear import LowgearError
+from lowgear.config.cores import cores as machine_cores
 from lowgear.learning import normalisation, replay
 from lowgear.learning.learners import AgentParameters
 from lowgear.learning.method import Method
@@ -98,12 +99,15 @@ class ParallelLearner:
         capacity: int,
         cores: int | None = None,
         which: Sequence[int] | None = None,
+        parts: int | None = None,  # that an agent's learners are cut into; None: as many as keep the cores busy
     ) -> None:
         keep_compiled_programs()
         population = len(agents.seed)
         if cores is None:
-            cores = os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1
-        shards = population if cores > 1 else 1  # equal ones, so that one compiled program serves them all
+            cores = machine_cores() if jax.default_backend() == "cpu" else 1
+        cut = not has_accelerator() and (cores > 1 or parts is not None)
+        shards = population if cut else 1  # equal ones, so that one compiled program serves them all
+        parts = -(-cores // shards) if parts is None else parts
         bounds = [population * s // shards for s in range(shards + 1)]
         self.method = method
         self.queues = has_accelerator()  # a round may be started before the last is done
@@ -117,7 +121,7 @@ class ParallelLearner:
         self._statistics = [self._no_statistics(len(a.seed)) for a in self._agents]
         self._shared = [jnp.repeat(a.shared, method.replay.environments) for a in self._agents]
         self._buffers = self._empty_buffers(capacity)
-        groups = balanced(range(method.learners) if which is None else which, -(-cores // shards), method)
+        groups = balanced(range(method.learners) if which is None else which, parts, method)
         self.jobs = [Job(s, group) for s in range(shards) for group in groups]
         self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
         self._device = ThreadPoolExecutor(1, thread_name_prefix="device")

@@ -34,6 +34,9 @@ class Listener:
     def on_phase(self, phase: str | None) -> None:
         """What the run is at, where it is not at learning."""
 
+    def on_checkpoint(self) -> None:
+        """A checkpoint is on disk, and nothing is written while this is heard."""
+
     def on_steps(self, steps: int) -> bool | None:  # noqa: ARG002
         """After each chunk; False ends the run early."""
         return None

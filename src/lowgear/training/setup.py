@@ -1,11 +1,11 @@
 """What a run's configuration means to each part of the program: the learners, the collector, the policy files."""
 
-import os
 from collections.abc import Callable
 
 import numpy as np
 
 from lowgear import LowgearError
+from lowgear.config.cores import cores
 from lowgear.config.run import AgentConfig, RunConfig
 from lowgear.envs.goals import GoalRule
 from lowgear.envs.protocol import EnvSpec
@@ -199,7 +199,7 @@ def behaviour_of(config: RunConfig, has_goals: bool = False) -> Behaviour:
 
 def groups_of(config: RunConfig, beside_device: bool) -> int:
     """Groups that collect at once: where learners have a device of their own, enough to keep the cores busy."""
-    return max(1, min((os.cpu_count() or 1) // 2, len(config.agents))) if beside_device else 1
+    return max(1, min(cores() // 2, len(config.agents))) if beside_device else 1
 
 
 def header_of(
