@@ -154,7 +154,7 @@ def test_a_run_that_is_too_short():
         (["walker-stand", "--seconds", "0"], "--seconds 0: write a number above 0"),
         (["walker-stand", "--seconds", "nan"], "--seconds nan"),
         (["walker-stand", "--recipe", "modem"], "unknown recipe 'modem': write modern or paper"),
-        (["walker-stand", "--gears", "64,8"], "widths must not decrease"),
+        (["walker-stand", "--gears", "64,hold,hold"], "hold is there twice"),
         (["walker-stand", "--environments", "3"], "3 environments cannot share"),
         (["--agents", "2"], "--agents 2 is for a case of your own"),
     ],

@@ -47,7 +47,7 @@ def test_a_sweep_becomes_advice_and_is_not_repeated(tmp_path, monkeypatch):
         (["--episodes", "3"], "--episodes 3"),
         (["--keep-return", "95"], "--keep-return 95"),
         (["--seeds", "0"], "--seeds: one seed"),
-        (["--gears", "8"], "two widths"),
+        (["--gears", "8"], "two are needed"),
         (["--set", "known_prices=no"], "leave out --set known_prices or dial"),
         (["--set", "bach=3"], "did you mean batch"),
     ],

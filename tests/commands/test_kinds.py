@@ -12,8 +12,9 @@ import lowgear
 from lowgear.commands.cli import cli
 from lowgear.config.policy_file import open_run
 from lowgear.policy.file import PolicyHeader
-from lowgear.policy.gears import HOLD, Gear, network
+from lowgear.policy.gears import HOLD, network
 from tests.fixtures.kinds import ALONE, KINDS, Loop, policy_of_kind
+from tests.fixtures.training import SMALL
 
 PENDULUM = {"task": "gym:Pendulum-v1", "obs_dim": 3, "act_dim": 1, "layout": (("", 3),)}
 BOUNDS = {"action_low": (-2.0,), "action_high": (2.0,)}
@@ -58,11 +59,55 @@ def test_exports_say_that_they_do_not_know_a_kind(tmp_path: Path, header: Policy
     assert [path.name for path in tmp_path.iterdir()] == ["mine.safetensors"]
 
 
-def test_training_says_that_it_does_not_know_a_kind() -> None:
-    with pytest.raises(lowgear.LowgearError, match="gears 'hold,8': hold can't be trained yet"):
-        lowgear.Agent("cartpole-swingup", gears=(HOLD, network(8)))
-    with pytest.raises(lowgear.LowgearError, match="x8 can't be trained yet"):
-        lowgear.Agent("cartpole-swingup", gears=(Gear("network", (8,)), network(8)))
+@pytest.mark.parametrize(
+    ("gears", "message"),
+    [
+        ("hold,8,hold", "hold is there twice"),
+        ("hold", "two are needed"),
+        ("8,none.safetensors", "none.safetensors: no such policy file"),
+        ("8,broken.safetensors", "not a whole safetensors file"),
+        ("8,other.safetensors", "has 4 observations and 2 actions, gym:Pendulum-v1 has 3 and 1"),
+    ],
+)
+def test_gears_that_cannot_be_trained_leave_nothing_behind(
+    tmp_path: Path, monkeypatch, gears: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.safetensors").write_bytes(b"no policy")
+    policy_of_kind(ALONE).save("other.safetensors")
+    done = CliRunner().invoke(cli, ["train", "gym:Pendulum-v1", "--gears", gears, "--out", "run"])
+    assert isinstance(done.exception, lowgear.LowgearError)
+    assert message in str(done.exception)
+    assert "\n" not in str(done.exception)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.safetensors", "other.safetensors"]
+
+
+def test_an_agent_learns_around_a_frozen_policy_and_travels(tmp_path: Path) -> None:
+    path = saved(tmp_path, SINGLE)
+    agent = lowgear.Agent("gym:Pendulum-v1", gears=("x4", path, "hold"), **SMALL)
+    agent.learn(96)
+    path.unlink()
+    agent.save_run(tmp_path / "run")
+    again = lowgear.load(tmp_path / "run")
+    assert str(again.policy.header.gears) == "(hold, x4, frozen 4x3)"
+    assert again.policy.header.gears[2].source == "Stable-Baselines3 PPO"
+    again.learn(32)
+    before, after = agent.policy.weights, again.policy.weights
+    assert not np.array_equal(before.gears[1][0][0], after.gears[1][0][0])
+    for one, other in zip((*before.gears[2], before.clips[2]), (*after.gears[2], after.clips[2]), strict=True):
+        np.testing.assert_array_equal(one[0], other[0])
+        np.testing.assert_array_equal(one[1], other[1])
+
+
+def test_tasks_price_every_kind() -> None:
+    done = CliRunner().invoke(cli, ["tasks", "walker-stand", "--gears", "64x64x64,hold,8", "--json"])
+    row = json.loads(done.stdout)
+    assert row["gears"] == ["hold", 8, "64x64x64"]
+    assert row["gear_flops"] == [0, 707, 2 * (24 * 64 + 2 * 64 * 64 + 64 * 12) + 3]
+    assert row["gear_costs"][:2] == [0, 1]
+    shown = CliRunner().invoke(cli, ["tasks", "walker-stand", "--gears", "hold,8"]).stdout
+    assert "the last action again, 0 FLOPs, cost 0.0" in shown
+    assert "8 units, 707 FLOPs, cost 1.0" in shown
 
 
 def test_predict_carries_the_last_action(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_the_same_seed_gives_the_same_scores_and_best_policies_can_be_asked_for(
         (["train", "walker-stand", "--cost-coefficients", "cheap"], "cheap"),
         (["train", "walker-stand", "--seeds", "4-0"], "0-4"),
         (["train", "walker-stand", "--seeds", "a"], "'a'"),
-        (["train", "walker-stand", "--gears", "64"], "two widths"),
+        (["train", "walker-stand", "--gears", "64"], "two are needed"),
         (["train", "walker-stand", "--recipe", "old"], "old"),
         (["train", "gym:Pendulum-v1", "--recipe", "paper"], "give --cost-coefficients"),
         (["train", "gym:Nothing-v0", "--gears", "2,4", "--cost-coefficients", "0"], "Nothing-v0"),

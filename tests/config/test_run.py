@@ -219,7 +219,7 @@ def test_a_config_of_an_earlier_version_is_read():
         ({"seeds": ()}, "--seeds"),
         ({"discounts": (1.5,)}, "1.5"),
         ({"learning_rates": (0.0,)}, "0.0"),
-        ({"gears": (64, 8)}, "8,64"),
+        ({"gears": (64,)}, "gears '64': two are needed"),
         ({"recipe": "classic"}, "classic"),
         ({"cost_coefficients": (0.1, float("inf"))}, "inf"),
         ({"overrides": {"periods": (0,)}}, "period 0"),

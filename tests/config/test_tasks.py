@@ -4,6 +4,7 @@ import pytest
 
 from lowgear import LowgearError
 from lowgear.config import paper, tasks
+from lowgear.config.gears import arrange
 from lowgear.policy.gears import gears_of
 
 
@@ -43,7 +44,7 @@ def test_published_figures_are_means_of_seeds() -> None:
 def test_every_gear_preset_is_valid() -> None:
     for task in tasks.published_tasks().values():
         assert task.gears is not None
-        assert tasks.check_gears(task.gears) == gears_of(task.gears)
+        assert arrange(task.gears, task) == (gears_of(task.gears), ())
 
 
 @pytest.mark.parametrize("name", ["walker-stand", "Walker-Stand", "WALKER-STAND"])
@@ -93,28 +94,3 @@ def test_other_environments_are_named_by_source(name: str, source: str, env_id: 
 def test_malformed_names(name: str, message: str) -> None:
     with pytest.raises(LowgearError, match=message):
         tasks.find(name)
-
-
-def test_gears_from_text() -> None:
-    assert tasks.parse_gears("8,64") == (8, 64)
-    assert tasks.parse_gears(" 8 , 32, 64") == (8, 32, 64)
-    assert tasks.parse_gears("64,64") == (64, 64)  # the two-large ablation
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("64", "at least two widths"),
-        ("64,8", "must not decrease; write 8,64"),
-        ("0,8", "1 or more"),
-        ("-8,8", "1 or more"),
-        ("small,large", "not a list of whole numbers"),
-        ("8,6.4", "not a list of whole numbers"),
-        ("", "not a list of whole numbers"),
-    ],
-)
-def test_wrong_gears_are_refused_with_the_value(text: str, message: str) -> None:
-    with pytest.raises(LowgearError, match=message) as caught:
-        tasks.parse_gears(text)
-    assert repr(text) in str(caught.value)
-    assert "\n" not in str(caught.value)

@@ -16,6 +16,7 @@ from lowgear.agent.observations import as_rows
 from lowgear.agent.recorder import Recorder
 from lowgear.agent.trainable import Trainable
 from lowgear.agent.wording import python_words
+from lowgear.config.gears import Given as GivenGear
 from lowgear.config.policy_file import open_run
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.run_directory import RunDirectory
@@ -23,7 +24,6 @@ from lowgear.envs.protocol import BatchEnv
 from lowgear.policy.controller import Controller, chooser, readable
 from lowgear.policy.fields import shown
 from lowgear.policy.file import Policy
-from lowgear.policy.gears import Gear
 
 if TYPE_CHECKING:
     from lowgear.training.open_ended import OpenEnded
@@ -37,9 +37,10 @@ class Agent:
     """One master with its gears.
 
     `env` is a task's name (`walker-stand`, `gym:Pendulum-v1`), a Gymnasium environment, or a function that makes one.
-    `gears` are widths, cheapest first. `cost_coefficient` is one price of compute in the task's rewards, or the two
-    ends of a dial; without it the modern recipe has a dial measured against the rewards, whose scale is found while
-    training. Further keywords are settings of the recipe: `Agent(env, batch=128)`.
+    `gears` are widths of two hidden layers (8), of several ("64x64x64"), "hold" (the last action again) or policy files
+    ("large.safetensors", frozen): `gears=("hold", 8, 64)`, in any order. `cost_coefficient` is one price of compute in
+    the task's rewards, or the two ends of a dial; without it the modern recipe has a dial measured against the rewards,
+    whose scale is found while training. Further keywords are settings of the recipe: `Agent(env, batch=128)`.
     """
 
     @python_words()
@@ -48,7 +49,7 @@ class Agent:
         env: Any,
         *,
         seed: int = 0,
-        gears: Sequence[Gear | int] | None = None,
+        gears: Sequence[GivenGear] | None = None,
         cost_coefficient: float | Sequence[float] | None = None,
         variant: str = "asymmetric",
         recipe: str = "modern",
@@ -56,7 +57,7 @@ class Agent:
     ) -> None:
         given = Given(env, recipe, settings)
         config = resolve(  # a bad option is an error here, not after the first hours
-            given.task,
+            given.sized(gears),
             recipe,
             steps=1,
             seeds=(seed,),

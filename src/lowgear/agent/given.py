@@ -1,11 +1,12 @@
 """The environment that a person gives an agent: a task's name, a Gymnasium environment, a function that makes one."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lowgear import LowgearError
-from lowgear.config import recipes, tasks
+from lowgear.config import gears, recipes, tasks
 from lowgear.config.tasks import Task
 from lowgear.envs.protocol import BatchEnv
 
@@ -29,6 +30,12 @@ class Given:
                     f"a vector of {self._batch.num_envs} environments: say environments={self._batch.num_envs}"
                 )
         return self._batch
+
+    def sized(self, given: Sequence[gears.Given] | None) -> Task:
+        """The task with its sizes, where these gears need them to be put in order."""
+        if self.task.obs_dim is not None or not gears.need_sizes(given):
+            return self.task
+        return replace(self.task, obs_dim=self.batch.spec.obs_dim, act_dim=self.batch.spec.act_dim)
 
     def make(self, count: int) -> BatchEnv:
         """New environments, which nobody else steps."""

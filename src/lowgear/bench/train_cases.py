@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from lowgear import LowgearError
+from lowgear.config.gears import Given
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import find
+from lowgear.envs import sized
 from lowgear.training.parallel import has_accelerator
 
 REPLAY = 100_000  # steps of each agent's ring
@@ -18,13 +20,13 @@ class Case:
 
     task: str
     recipe: str
-    gears: tuple[int, ...] | None  # None: the task's own
+    gears: tuple[Given, ...] | None  # None: the task's own
     agents: int
     environments: int | None = None  # of each agent; None: the recipe's
 
     def config(self) -> RunConfig:
         """The run it stands for; every bad value is an error."""
-        task, overrides = find(self.task), {"replay": REPLAY}
+        task, overrides = sized(find(self.task), self.gears), {"replay": REPLAY}
         if self.environments is not None:
             overrides["environments"] = self.environments
         if self.agents < 1:

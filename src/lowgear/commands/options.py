@@ -30,17 +30,31 @@ def list_option(
 
 
 def widths_option(help_text: str) -> Callable[[Function], Function]:
-    """`--gears`."""
+    """`--gears` where only widths can be compared."""
 
     def parse(_: str, text: str) -> tuple[int, ...]:
-        from lowgear.config.tasks import parse_gears
+        from lowgear.config.gears import parse_widths
 
-        return parse_gears(text)
+        return parse_widths(text)
 
     return list_option("--gears", parse, help_text, metavar="WIDTHS")
 
 
-gears_option = widths_option("Hidden widths, cheapest first: 8,64.  [default: the paper's]")
+def kinds_option(help_text: str) -> Callable[[Function], Function]:
+    """`--gears` of any kind."""
+
+    def parse(_: str, text: str) -> Sequence[Any]:
+        from lowgear.config.gears import parse_gears
+
+        return parse_gears(text)
+
+    return list_option("--gears", parse, help_text, metavar="GEARS")
+
+
+gears_option = kinds_option(
+    "In any order: 8,64 (widths of two hidden layers), 8,64x64x64 (of each layer), hold,8,64 (hold repeats the last "
+    "action), 16,large.safetensors (a policy file, frozen).  [default: the paper's]"
+)
 steps_option = click.option("--steps", type=int, help="Environment steps of each agent.  [default: the paper's]")
 recipe_option = click.option(
     "--recipe",

@@ -115,6 +115,7 @@ def study(
 
     from lowgear.config import settings
     from lowgear.config.tasks import find
+    from lowgear.envs import sized
     from lowgear.studies import catalogue, speeds
     from lowgear.studies.plan import Estimates, print_plan
     from lowgear.studies.progress import StudyDisplay
@@ -132,7 +133,7 @@ def study(
     if not min(machines, default=0) or (not dry_run and (len(machines) > 1 or measured)):
         raise LowgearError("--machines and --speeds are for --dry-run: add that; machines are 1 or more")
     setup = Setup(**options, overrides=settings.from_assignments(assignments))
-    named = [find(task) for task in tasks or chosen.tasks]
+    named = [sized(find(task), options["gears"]) for task in tasks or chosen.tasks]
     groups = [group for task in named for group in chosen.groups(setup, task)]
     errors = Console(stderr=True)
     display = StudyDisplay(errors)

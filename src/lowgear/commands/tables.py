@@ -1,7 +1,7 @@
 """How tasks and scores look: rows for `--json`, rich tables, a rich card of one task."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from lowgear.config.gears import Given, arrange
 from lowgear.config.tasks import SOURCES, Task
 from lowgear.evaluation.numbers import score, score_pair
 from lowgear.policy.cost import cost_model
-from lowgear.policy.gears import Gear
+from lowgear.policy.gears import Gear, read_gear
 from lowgear.report.terminal import natural_width, print_table, print_text
 
 if TYPE_CHECKING:  # its module loads NumPy, which a table of names can do without
@@ -29,14 +30,19 @@ Row = dict[str, Any]
 Column = tuple[str, Callable[[Row], str]]
 
 
-def task_row(task: Task, spec: "EnvSpec | None" = None) -> Row:
-    """Everything known about a task, ready for JSON; `spec` adds what only the made environment can tell."""
+def task_row(task: Task, spec: "EnvSpec | None" = None, gears: Sequence[Given] | None = None) -> Row:
+    """Everything known about a task, ready for JSON; `spec` adds what only the made environment can tell.
+
+    `gears` are priced in the place of the preset.
+    """
     row = asdict(task)
     if spec is not None:
         row |= asdict(spec)
         row["name"] = task.name
-    if row["gears"] is not None:
-        model = cost_model(row["obs_dim"], row["act_dim"], row["gears"], master_units=1)  # gears alone are shown
+    if gears is not None or task.gears is not None:
+        priced, _ = arrange(gears or task.gears or (), replace(task, obs_dim=row["obs_dim"], act_dim=row["act_dim"]))
+        row["gears"] = [gear.to_json() for gear in priced]
+        model = cost_model(row["obs_dim"], row["act_dim"], priced, master_units=1)  # gears alone are shown
         row["gear_flops"], row["gear_costs"] = list(model.gears), list(model.gear_costs)
     return row
 
@@ -77,9 +83,9 @@ def _lines(row: Row) -> list[tuple[str, str]]:
     if row["gears"] is None:
         lines.append(("gears", "no preset: 16 and 128 units, or choose widths, for example --gears 8,64"))
     else:
-        for gear, units in enumerate(row["gears"]):
-            flops, ratio = row["gear_flops"][gear], row["gear_costs"][gear]
-            lines.append((f"gear {gear}", f"{units} units, {flops:,} FLOPs, cost {ratio:.1f}"))
+        for number, gear in enumerate(map(read_gear, row["gears"])):
+            flops, ratio = row["gear_flops"][number], row["gear_costs"][number]
+            lines.append((f"gear {number}", f"{gear.description}, {flops:,} FLOPs, cost {ratio:.1f}"))
     if row["published"] is not None:
         lines += _published_lines(row)
     if "rewards" in row:

@@ -7,20 +7,21 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands.completion import task_names
-from lowgear.commands.options import json_option, widths_option
+from lowgear.commands.options import json_option, kinds_option
 from lowgear.commands.output import progress_bar, show
 
 if TYPE_CHECKING:
+    from lowgear.config.gears import Given
     from lowgear.config.tasks import Task
     from lowgear.envs import EnvSpec
 
 
 @click.command()
 @click.argument("name", required=False, shell_complete=task_names)
-@widths_option("Widths to price instead of the preset, cheapest first: 8,64.")
+@kinds_option("Gears to price instead of the preset: 8,64 or hold,8,64x64x64, as `lowgear train` takes them.")
 @click.option("--try", "try_out", is_flag=True, help="Step each task for a second with random actions.")
 @json_option
-def tasks(name: str | None, gears: tuple[int, ...] | None, try_out: bool, as_json: bool) -> None:
+def tasks(name: str | None, gears: "tuple[Given, ...] | None", try_out: bool, as_json: bool) -> None:
     """Show what can be trained.
 
     All published tasks with their presets, or the one called NAME.
@@ -37,7 +38,7 @@ def tasks(name: str | None, gears: tuple[int, ...] | None, try_out: bool, as_jso
         widths = ",".join(map(str, gears))
         raise LowgearError(f"--gears {widths} prices one task: write `lowgear tasks NAME --gears {widths}`")
     chosen = [_find(name, gears)] if name else list(published_tasks().values())
-    rows = [tables.task_row(task, _spec(task)) for task in chosen]
+    rows = [tables.task_row(task, _spec(task), gears) for task in chosen]
     if name and (try_out or chosen[0].published is None):
         rows[0] |= {"rewards": _rewards(chosen[0])}
     if try_out:
@@ -49,12 +50,12 @@ def tasks(name: str | None, gears: tuple[int, ...] | None, try_out: bool, as_jso
         show(rows, as_json, tables.print_tasks)
 
 
-def _find(name: str, gears: tuple[int, ...] | None) -> "Task":
+def _find(name: str, gears: "tuple[Given, ...] | None") -> "Task":
     from lowgear.config.tasks import find
 
     task = find(name)
-    # Other widths are no longer the published task: its figures would stand beside costs that are not theirs.
-    return task if gears is None else replace(task, gears=gears, published=None)
+    # Other gears are no longer the published task: its figures would stand beside costs that are not theirs.
+    return task if gears is None else replace(task, published=None)
 
 
 def _spec(task: "Task") -> "EnvSpec | None":

@@ -134,6 +134,7 @@ def train(
       lowgear train cartpole-swingup --steps 100000 --seeds 0-2
       lowgear train walker-stand --variants asymmetric,small-only,large-only --seeds 0-4
       lowgear train gym:Pendulum-v1 --steps 50000
+      lowgear train cartpole-swingup --gears hold,8,64
       lowgear train arm:Arm --steps 50000            the class Arm of arm.py, here
       lowgear train --resume runs/walker-stand-modern-20261115-081500
     """
@@ -239,6 +240,7 @@ def _resolved(task: "Task", options: dict[str, Any], overrides: dict[str, Any]) 
     from lowgear.training.parallel import has_accelerator
 
     try:
+        task = envs.sized(task, options["gears"])
         return resolve(task, **options, overrides=overrides, accelerator=has_accelerator())
     except LowgearError:
         envs.make(task, 1).close()

@@ -8,8 +8,9 @@ from typing import Any
 
 from lowgear import LowgearError
 from lowgear.config import recipes, settings
+from lowgear.config.gears import Frozen, Given, arrange, check_gears, read_digests
 from lowgear.config.recipes import Recipe
-from lowgear.config.tasks import MOST_WIDTH, Task, check_gears
+from lowgear.config.tasks import MOST_WIDTH, Task
 from lowgear.policy import fields
 from lowgear.policy.dial import Dial, span
 from lowgear.policy.fields import BadField, entry
@@ -84,12 +85,13 @@ class RunConfig:
     evaluate_episodes: int
     checkpoint_every: int  # steps
     log_every: int  # steps
+    frozen: tuple[Frozen, ...] = ()  # policies of the gears that are frozen, in their order
 
     @property
     def critic_units(self) -> tuple[int, ...]:
-        """Hidden width of each gear's critics: none is narrower than the widest gear."""
+        """Hidden width of each gear's critics: none is narrower than the widest gear that is trained."""
         least = self.recipe.critic_units
-        widths = tuple(max(gear.hidden, default=1) for gear in self.gears)
+        widths = tuple(max(gear.hidden) if gear.learns else 1 for gear in self.gears)
         return widths if least is None else (max(least, *widths),) * len(widths)
 
     @property
@@ -110,16 +112,18 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """As config.json keeps it."""
-        return asdict(self) | {"gears": [gear.to_json() for gear in self.gears]}
+        raw = asdict(replace(self, frozen=())) | {"gears": [gear.to_json() for gear in self.gears]}
+        del raw["frozen"]
+        return raw | ({"frozen": [one.digest for one in self.frozen]} if self.frozen else {})
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> "RunConfig":
         """Back from config.json; every value is checked as `resolve` checks it, and one that does not fit is an error.
 
-        Raises BadField or LowgearError.
+        Frozen policies are left to be read. Raises BadField or LowgearError.
         """
         recipe = recipe_from_json(fields.entries("recipe", entry(raw, "recipe")))
-        gears = [read_gear(gear) for gear in _listed(raw, "gears")]
+        gears, frozen = [read_gear(gear) for gear in _listed(raw, "gears")], read_digests(raw.get("frozen", []))
         agents = _listed(raw, "agents", MOST_AGENTS)
         counts = ("steps", "evaluate_every", "evaluate_episodes", "checkpoint_every", "log_every")
         least = {"evaluate_every": 0}
@@ -131,7 +135,8 @@ class RunConfig:
         return cls(
             task=fields.word("task", entry(raw, "task")),
             recipe=recipe,
-            gears=check_gears(gears),
+            gears=check_gears(gears, frozen),
+            frozen=frozen,
             agents=tuple(_agent_from_json(fields.entries("an agent", agent)) for agent in agents),
             boltzmann=fields.flag("boltzmann", entry(raw, "boltzmann")),
             **numbers,
@@ -186,7 +191,7 @@ def resolve(
     cost_coefficients: Sequence[float] | None = None,
     discounts: Sequence[float] | None = None,
     learning_rates: Sequence[float] | None = None,
-    gears: Sequence[Gear | int] | None = None,
+    gears: Sequence[Given] | None = None,
     overrides: dict[str, Any] | None = None,
     evaluate_every: int | None = None,
     evaluate_episodes: int = 5,
@@ -221,10 +226,12 @@ def resolve(
         raise LowgearError(f"--evaluate-every {fields.shown(evaluate_every)}: write 0 or more, {MOST_STEPS:,} at most")
     if evaluate_every is None:
         evaluate_every = max(steps // 10, 1)
+    arranged, frozen = arrange(gears or task.gears or ANY_GEARS, task)
     return RunConfig(
         task=task.name,
         recipe=chosen,
-        gears=check_gears(gears or task.gears or ANY_GEARS),
+        gears=arranged,
+        frozen=frozen,
         steps=steps,
         agents=_agents(chosen, seeds, variants, (cost_coefficients, task.cost_coefficient), discounts, learning_rates),
         boltzmann=task.boltzmann and chosen.sample_master,

@@ -5,6 +5,7 @@ metrics.jsonl    one line for each log interval and agent
 stopped.json     agents that went no further, and why; where there are none there is no such file
 checkpoint/      rows as they were collected, the learners' state, and latest.json, which names what is valid
 policies/        agentK.safetensors, the last, and agentK-best.safetensors
+frozenK.safetensors  the policy of gear K, where that is frozen
 evaluation.json  what `lowgear evaluate` found
 tracking.json    the trackers that were chosen for it, and its runs there
 lock             held by the process that trains
@@ -19,12 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from lowgear import LowgearError
+from lowgear.config.gears import frozen_of
 from lowgear.config.run import RunConfig, whole_chunks
 from lowgear.config.tasks import check_trust
 from lowgear.policy import fields
 from lowgear.policy.fields import BadField
 from lowgear.policy.file import Policy, load
 from lowgear.policy.files import read_json, write_whole
+from lowgear.policy.gears import FROZEN, Gear
 
 
 class RunDirectory:
@@ -64,7 +67,12 @@ class RunDirectory:
                 file.write(_config_bytes(config, provenance))
                 file.flush()
                 os.fsync(file.fileno())
+            for number, policy in self._frozen_policies(config):
+                policy.save(partial / self.frozen(number).name)
             partial.rename(self.path)
+        except LowgearError:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
@@ -99,7 +107,29 @@ class RunDirectory:
             ) from None
         if environment:
             check_trust(config.task, self.config, self.trust)
-        return config
+        return self._with_frozen(config)
+
+    def _with_frozen(self, config: RunConfig) -> RunConfig:
+        """With the policies of its frozen gears, which must be those that it was made with."""
+        found = []
+        for (number, gear), wanted in zip(_numbered(config), config.frozen, strict=True):
+            path = self.frozen(number)
+            one = frozen_of(load(path))
+            if one != wanted or one.read.header.gears != (gear,):
+                raise LowgearError(
+                    f"{path} is not the policy that gear {number} of this run was frozen from: bring back the run's own"
+                )
+            found.append(one)
+        return replace(config, frozen=tuple(found))
+
+    @staticmethod
+    def _frozen_policies(config: RunConfig) -> list[tuple[int, Policy]]:
+        """Those of its frozen gears, by number."""
+        return [(number, one.read) for (number, _), one in zip(_numbered(config), config.frozen, strict=True)]
+
+    def frozen(self, gear: int) -> Path:
+        """Where the policy of a frozen gear is kept."""
+        return self.path / f"frozen{gear}.safetensors"
 
     def _check_links(self) -> None:
         """Refuse links that lead out of the directory: what is written into the run would land there."""
@@ -207,6 +237,11 @@ class RunDirectory:
 
 def _config_bytes(config: RunConfig, provenance: dict[str, Any]) -> bytes:
     return json.dumps(config.to_json() | {"provenance": provenance}, indent=2).encode()
+
+
+def _numbered(config: RunConfig) -> list[tuple[int, Gear]]:
+    """The gears that are frozen."""
+    return [(number, gear) for number, gear in enumerate(config.gears) if gear.kind == FROZEN]
 
 
 def _is_damaged(path: Path) -> bool:

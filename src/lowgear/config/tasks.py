@@ -6,7 +6,6 @@ tasks have no preset.
 """
 
 import difflib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 
 from lowgear import LowgearError
 from lowgear.config.paper import Published, published, tables
-from lowgear.policy.gears import Gear, gears_of, names
 
 PREFIXES = ("gym", "dmc", "envpool")
 SOURCES = {"envpool": "EnvPool", "gym": "Gymnasium", "dmc": "dm_control", "python": "a Python module"}
@@ -91,37 +89,6 @@ def trust_flag(name: str) -> str:
 def file_name(task: str) -> str:
     """A task's name as part of a file's."""
     return task.replace(":", "-").replace("/", "-")
-
-
-def parse_gears(text: str) -> tuple[int, ...]:
-    """Widths from `--gears`, for example "8,64"."""
-    try:
-        widths = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise LowgearError(f"--gears {text!r} is not a list of whole numbers; write for example 8,64") from None
-    return check_widths(widths)
-
-
-def check_gears(gears: Sequence[Gear | int]) -> tuple[Gear, ...]:
-    """The gears of a run: plain networks, for now, as `check_widths` has them."""
-    for gear in gears:
-        if isinstance(gear, Gear) and not gear.is_plain:
-            raise LowgearError(f"gears {names(gears_of(gears))!r}: {gear} can't be trained yet; write widths, 8,64")
-    return gears_of(check_widths([gear.hidden[0] if isinstance(gear, Gear) else gear for gear in gears]))
-
-
-def check_widths(widths: Sequence[int]) -> tuple[int, ...]:
-    """The widths, if they are two or more, positive, and no later gear is cheaper than an earlier one."""
-    shown = ",".join(str(width) for width in widths)
-    if len(widths) < 2:
-        raise LowgearError(f"gears {shown!r}: at least two widths are needed, cheapest first, for example 8,64")
-    if min(widths) < 1:
-        raise LowgearError(f"gears {shown!r}: every width must be 1 or more, for example 8,64")
-    if max(widths) > MOST_WIDTH:
-        raise LowgearError(f"gears {shown!r}: no width may be above {MOST_WIDTH:,}, for example 8,64")
-    if list(widths) != sorted(widths):
-        raise LowgearError(f"gears {shown!r}: widths must not decrease; write {','.join(map(str, sorted(widths)))}")
-    return tuple(widths)
 
 
 def _published_task(name: str, row: dict[str, Any]) -> Task:

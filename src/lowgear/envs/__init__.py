@@ -4,16 +4,19 @@
 is first needed: their simulators take seconds to load and two of the three are extras.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lowgear import LowgearError
+from lowgear.config.gears import Given, need_sizes
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import Task, find
 from lowgear.envs import watchdog
 from lowgear.envs.interrupts import interrupts_wait
 from lowgear.envs.protocol import BatchEnv, EnvSpec, Step
 
-__all__ = ["BatchEnv", "EnvSpec", "Step", "make", "make_env", "wrap"]
+__all__ = ["BatchEnv", "EnvSpec", "Step", "make", "make_env", "sized", "wrap"]
 
 
 def make(
@@ -63,6 +66,15 @@ def make_env(config: RunConfig, num_envs: int) -> BatchEnv:
         end_on_success=recipe.end_on_success,
         max_episode_steps=recipe.max_episode_steps,
     )
+
+
+def sized(task: Task, gears: Sequence[Given] | None) -> Task:
+    """The task with its sizes, where they decide which gear is the cheaper: an environment is made to tell."""
+    if task.obs_dim is not None or not need_sizes(gears):
+        return task
+    env = make(task, 1)
+    env.close()
+    return replace(task, obs_dim=env.spec.obs_dim, act_dim=env.spec.act_dim)
 
 
 def wrap(env: Any, num_envs: int = 1, end_on_success: bool = False) -> BatchEnv:

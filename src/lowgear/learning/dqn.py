@@ -50,7 +50,7 @@ class DqnSettings(NamedTuple):
 class Dqn:
     """The master's learner: two hidden layers and one value for each choice."""
 
-    inputs: int  # the observation, and the dial's position where there is one
+    inputs: int  # the observation, the last action where a gear holds it, the dial's position where there is one
     choices: int
     units: int
     batch: int

@@ -3,6 +3,7 @@
 A network is a tuple of layers. Functions here see one agent; the population axis is added by `jax.vmap` outside.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -103,9 +104,10 @@ def scale_output(layers: Mlp, factor: jax.Array) -> Mlp:
     return (*hidden, jax.tree.map(lambda x: x * factor, last))
 
 
-def init_actor(key: jax.Array, obs_dim: int, act_dim: int, units: int) -> Mlp:
-    """Two hidden layers of `units`; the last layer gives mean and log standard deviation side by side."""
-    return init_mlp(key, (obs_dim, units, units, 2 * act_dim))
+def init_actor(key: jax.Array, obs_dim: int, act_dim: int, units: int | Sequence[int]) -> Mlp:
+    """Two hidden layers of `units`, or those of each; the last layer gives mean and log standard deviation."""
+    hidden = (units, units) if isinstance(units, int) else units
+    return init_mlp(key, (obs_dim, *hidden, 2 * act_dim))
 
 
 def sample_action(actor: Mlp, observation: jax.Array, noise: jax.Array, activation: str) -> tuple[jax.Array, jax.Array]:

@@ -121,11 +121,16 @@ def reward_scale(returns: Returns) -> jax.Array:
 
 
 def normalise(batch: Batch, normaliser: Normaliser) -> Batch:
-    """One agent's batch as its learners see it."""
+    """One agent's batch as its learners see it.
 
-    def normalised(observation: jax.Array) -> jax.Array:
+    Inputs after the observation, as the last action, stay as they are.
+    """
+    inputs = normaliser.mean.shape[-1]
+
+    def normalised(seen: jax.Array) -> jax.Array:
+        observation, others = seen[:, :inputs], seen[:, inputs:]
         found: jax.Array = (observation - normaliser.mean[None]) / normaliser.std[None]
-        return found
+        return jnp.concatenate([found, others], axis=-1) if others.shape[-1] else found
 
     return batch._replace(
         observation=normalised(batch.observation), next_observation=normalised(batch.next_observation)
@@ -135,7 +140,7 @@ def normalise(batch: Batch, normaliser: Normaliser) -> Batch:
 def fold(network: Any, normaliser: Normaliser) -> Any:
     """Layers of P agents, in NumPy, that make of raw observations what `network`'s make of normalised ones.
 
-    Inputs after the observation, as the dial's position, stay as they are.
+    Inputs after the observation, as the last action and the dial's position, stay as they are.
     """
     first, *others = network
     inputs = normaliser.std.shape[1]

@@ -20,6 +20,7 @@ class Columns(NamedTuple):
 
     obs_dim: int
     act_dim: int
+    keeps_last: bool = False  # the action before the step stands in a row too: where a gear can hold it
 
     @property
     def observation(self) -> slice:
@@ -67,9 +68,14 @@ class Columns(NamedTuple):
         return self.reward + 5
 
     @property
+    def last_action(self) -> slice:
+        """What was done before this step, where that is kept; zeros at an episode's start."""
+        return slice(self.reward + 6, self.width)
+
+    @property
     def width(self) -> int:
         """Floats in a row."""
-        return self.reward + 6
+        return self.reward + 6 + self.act_dim * self.keeps_last
 
 
 class SampleIndex(NamedTuple):
@@ -261,20 +267,25 @@ def picks(
 ) -> UnpaidPicks:
     """The master's transitions that end in the rows `last` of one agent's ring.
 
-    `discount` weighs the steps within a pick; 1 is the paper's plain sum.
+    `discount` weighs the steps within a pick; 1 is the paper's plain sum. Where rows keep the last action, the master
+    sees it beside the observation: the one before the pick's first step, then that of its last step.
     """
     columns = settings.columns
     row = take(rows, last)
     first = rows_after(last, 1 - row[:, columns.age].astype(jnp.int32), rows, settings)
     offset = jnp.arange(settings.longest_pick, dtype=jnp.float32)[None]
     weight = jnp.where(steps.taken, discount**offset, 0.0)
+    observation, next_observation = take(rows, first, columns.observation), row[:, columns.next_observation]
+    if columns.keeps_last:
+        observation = jnp.concatenate([observation, take(rows, first, columns.last_action)], axis=-1)
+        next_observation = jnp.concatenate([next_observation, row[:, columns.action]], axis=-1)
     return UnpaidPicks(
         MasterTransitions(
-            observation=take(rows, first, columns.observation),
+            observation=observation,
             choice=row[:, columns.choice].astype(jnp.int32),
             reward=(steps.reward * weight).sum(axis=1),
             discount=steps.alive,
-            next_observation=row[:, columns.next_observation],
+            next_observation=next_observation,
         ),
         weight.sum(axis=1),
         steps.taken.sum(axis=1, dtype=jnp.int32),

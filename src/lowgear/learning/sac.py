@@ -4,6 +4,8 @@ Actor, critics and temperature take their steps on the same batch, all from the 
 backward pass serves them all; actor and temperature may step more rarely than the critics.
 """
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -61,7 +63,7 @@ class Sac:
     gear: int
     obs_dim: int
     act_dim: int
-    units: int  # hidden width of the actor
+    units: int | tuple[int, ...]  # of the actor's two hidden layers, or those of each
     critic_units: int
     batch: int
     settings: SacSettings
@@ -98,17 +100,25 @@ class Sac:
 
     def flops(self) -> int:
         """Of the products of one update, on average: forward and backward, nothing else."""
-        obs, act, units, critic = self.obs_dim, self.act_dim, self.units, self.critic_units
+        obs, act, critic = self.obs_dim, self.act_dim, self.critic_units
+        hidden = (self.units, self.units) if isinstance(self.units, int) else self.units
         critic_forward = obs * critic + act * critic + critic * critic + critic
         critic_inner = critic * critic + critic
         targets, fit = 2 * critic_forward, 2 * (2 * critic_forward + critic_inner)
-        actor_forward = obs * units + units * units + 2 * units * act
-        actor_inner = units * units + 2 * units * act
+        actor_inner = sum(a * b for a, b in itertools.pairwise((*hidden, 2 * act)))
+        actor_forward = obs * hidden[0] + actor_inner
         improve = 2 * (critic_forward + critic_inner + act * critic) + 2 * actor_forward + actor_inner
         return round(2 * self.batch * (targets + actor_forward + fit + improve / self.settings.actor_every))
 
 
-def init(key: jax.Array, obs_dim: int, act_dim: int, units: int, critic_units: int, settings: SacSettings) -> SacState:
+def init(
+    key: jax.Array,
+    obs_dim: int,
+    act_dim: int,
+    units: int | Sequence[int],
+    critic_units: int,
+    settings: SacSettings,
+) -> SacState:
     """A fresh gear."""
     actor_key, critic_key = jax.random.split(key)
     critics = init_critics(critic_key, obs_dim, act_dim, critic_units)

@@ -267,7 +267,7 @@ class RunStore:
 
     def _path(self, config: RunConfig) -> Path:
         digest = hashlib.sha256(json.dumps(config.to_json(), sort_keys=True).encode()).hexdigest()[:10]
-        gears = "-".join(map(str, config.gears))
+        gears = "-".join(map(str, config.gears)).replace(" ", "")
         return self.runs / f"{file_name(config.task)}-{config.recipe.name}-{gears}-{digest}"
 
 

@@ -56,10 +56,13 @@ def collect(collector: Collector, rows: FloatArray, last: bool = False) -> list[
     collector.begin_chunk(steps)
     for k in range(steps):
         collector.pick(k)  # lines 6 to 9
+        before = collector.controller.last_action
         action = collector.act(k)  # line 10
         observation, step = collector.step(action)  # line 11
         choice, held = collector.controller.choice, collector.controller.advance(collector.ended, action)  # line 13
         store(rows[:, :, k], observation, action, step, choice, held, collector.columns)  # lines 15 to 17
+        if before is not None:  # a gear can hold it, and the master sees it
+            rows[:, :, k, collector.columns.last_action] = before
         episodes += collector.finish_episodes(k)  # lines 19 to 21; environments reset themselves
     if last:
         rows[:, :, -1, [collector.columns.closed, collector.columns.ended]] = 1

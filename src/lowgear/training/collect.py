@@ -16,6 +16,7 @@ from lowgear.envs.protocol import BatchEnv, Step
 from lowgear.learning.replay import Columns
 from lowgear.policy.arrays import BoolArray, FloatArray, IntArray
 from lowgear.policy.controller import Controller, any_choice, greedy
+from lowgear.policy.gears import Gear
 from lowgear.policy.networks import Weights
 
 
@@ -43,6 +44,12 @@ class Behaviour(NamedTuple):
     noise_hold: int  # steps that a draw of action noise holds
     explore_steps: float  # over which the master's ε falls from 1
     explore_last: float
+    kinds: tuple[Gear, ...] | None = None  # of the gears; None: all are trained
+
+    @property
+    def holds(self) -> bool:
+        """Whether a gear repeats the last action."""
+        return any(not gear.computes for gear in self.kinds or ())
 
     def of(self, agents: slice) -> "Behaviour":
         """Some of the agents'."""
@@ -58,7 +65,7 @@ class Collector:
 
     def __init__(self, env: BatchEnv, behaviour: Behaviour, weights: Weights) -> None:
         self.env, self.behaviour, self.weights = env, behaviour, weights
-        self.columns = Columns(env.spec.obs_dim, env.spec.act_dim)
+        self.columns = Columns(env.spec.obs_dim, env.spec.act_dim, behaviour.holds)
         self.steps = 0  # taken by each agent
         self.env_seconds = 0.0  # spent inside the environments
         self.bad: dict[int, str] = {}  # agents whose environments failed: what came first
@@ -85,6 +92,7 @@ class Collector:
             forced_gear=self.behaviour.forced_gear,
             position=None if self.behaviour.dial is None else np.zeros(agents, np.float32),
             environments=environments,
+            kinds=self.behaviour.kinds,
         )
         self._returns = np.zeros(self._shape)
         self._lengths = np.zeros(self._shape, np.int64)
@@ -110,14 +118,25 @@ class Collector:
         self.controller.pick(self.observation, explore)
 
     def act(self, k: int) -> FloatArray:
-        """Actions (P, E, act) of the chunk's step k: the gears' samples, or random ones."""
+        """Actions (P, E, act) of the chunk's step k: the gears' samples, or random ones.
+
+        Gears that are not trained have no random ones: what holding, or a frozen policy, leads to is learned truly.
+        """
         if self.steps < self.behaviour.random_steps:
-            return self._random.action[:, k]
+            return self._untrained(self._random.action[:, k])
         action = self.controller.act(self.observation, self._random.noise[:, k])
         if not self.behaviour.random_share:
             return action
         is_random = self._random.is_random[:, k, :, None] < self.behaviour.random_share
-        return np.where(is_random, self._random.action[:, k], action)
+        return self._untrained(np.where(is_random, self._random.action[:, k], action))
+
+    def _untrained(self, action: FloatArray) -> FloatArray:
+        """The actions with those of gears that are not trained in their places."""
+        for number, kind in enumerate(self.behaviour.kinds or ()):
+            chosen = self.controller.gear == number
+            if not kind.learns and chosen.any():
+                action = np.where(chosen[..., None], self.controller.act_with(number, self.observation), action)
+        return action
 
     def step(self, action: FloatArray) -> tuple[FloatArray, Step]:
         """Take a step everywhere; returns what the agents saw before it, and what it gave."""

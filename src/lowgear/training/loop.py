@@ -39,6 +39,7 @@ from lowgear.training.resume import Parts, resume
 from lowgear.training.setup import (
     MakeLearners,
     behaviour_of,
+    frozen_weights,
     groups_of,
     header_of,
     learners_needed,
@@ -119,7 +120,8 @@ class Training:
             behaviour = behaviour_of(config, has_goals=env.spec.desired_goal is not None)
             published = self.learner.published()
             self.cost_units = published.cost_units  # (P,): of relative cost coefficients
-            weights = weights_of(published, config, method.cost)
+            self._frozen = frozen_weights(config)
+            weights = weights_of(published, config, method.cost, self._frozen)
             groups = groups or groups_of(config, self.learner.queues)
             self.collector = held.enter_context(
                 closing(ParallelCollector(env, behaviour, weights, config.recipe.chunk, groups))
@@ -300,7 +302,7 @@ class Training:
     def act_with(self, published: Published) -> None:
         """From the next chunk on; agents that have stopped act as they last did."""
         self.cost_units = published.cost_units
-        weights = weights_of(published, self.config, self.cost)
+        weights = weights_of(published, self.config, self.cost, self._frozen)
         for new, old in zip(leaves_of(weights), leaves_of(self.collector.weights), strict=True):
             for agent in self.stopped:
                 new[agent] = old[agent]

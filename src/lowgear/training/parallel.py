@@ -63,7 +63,7 @@ class LearnerStates(NamedTuple):
 class Published(NamedTuple):
     """What acts and pays, as NumPy arrays of P agents."""
 
-    networks: tuple[Any, ...]  # layers of each gear's actor, then of the master
+    networks: tuple[Any, ...]  # layers of each trained gear's actor, then of the master
     cost_units: FloatArray | None  # (P,): of relative cost coefficients, where the scale of rewards is known
 
 
@@ -313,7 +313,7 @@ class ParallelLearner:
         return [self._publish(*shard) for shard in shards]
 
     def _actors(self, learners: Sequence[Any]) -> tuple[Any, ...]:
-        """Of every gear in order, then the master's."""
+        """Of every gear that is trained, in order, then the master's."""
         actors: dict[int, Any] = {}
         for learner, state in zip(self.method.gears, learners[:-1], strict=True):
             actors |= dict(zip(learner.gears, learner.actors(state), strict=True))

@@ -27,7 +27,7 @@ class ParallelCollector:
         sizes = [(b - a) * environments for a, b in itertools.pairwise(bounds)]
         envs = env.split(sizes) if groups > 1 else [env]
         self._slices = [slice(a, b) for a, b in itertools.pairwise(bounds)] if len(envs) > 1 else [slice(0, agents)]
-        self.columns = Columns(env.spec.obs_dim, env.spec.act_dim)
+        self.columns = Columns(env.spec.obs_dim, env.spec.act_dim, behaviour.holds)
         self.steps = 0  # taken by each agent
         self.env_seconds = 0.0  # spent inside the environments, by the groups on average
         self.bad: dict[int, str] = {}  # agents whose environments failed, and what came first

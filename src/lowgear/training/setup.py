@@ -1,6 +1,7 @@
 """What a run's configuration means to each part of the program: the learners, the collector, the policy files."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from lowgear.learning.sac import Sac, SacSettings
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.cost import CostModel, cost_model
 from lowgear.policy.file import PolicyHeader
-from lowgear.policy.networks import Tariff, Weights
+from lowgear.policy.gears import FROZEN
+from lowgear.policy.header import IMPORTED
+from lowgear.policy.networks import Clip, Layers, Tariff, Weights
 from lowgear.training.collect import Behaviour
 from lowgear.training.parallel import Published
 
@@ -29,7 +32,7 @@ MakeLearners = Callable[[RunConfig, EnvSpec, Goals | None], tuple[GearLearner, .
 
 
 def sac_learners(config: RunConfig, spec: EnvSpec, goals: Goals | None) -> tuple[GearLearner, ...]:
-    """One SAC for each gear."""
+    """One SAC for each gear that is trained."""
     recipe = config.recipe
     settings = SacSettings(
         recipe.actor_activation,
@@ -40,8 +43,17 @@ def sac_learners(config: RunConfig, spec: EnvSpec, goals: Goals | None) -> tuple
         LARGEST_VALUE if recipe.scale_rewards else None,
     )
     return tuple(
-        Sac(number, spec.obs_dim, spec.act_dim, gear.hidden[0], critic_units, recipe.batch, settings)
+        Sac(
+            number,
+            spec.obs_dim,
+            spec.act_dim,
+            gear.hidden[0] if gear.is_plain else gear.hidden,
+            critic_units,
+            recipe.batch,
+            settings,
+        )
         for number, (gear, critic_units) in enumerate(zip(config.gears, config.critic_units, strict=True))
+        if gear.learns
     )
 
 
@@ -50,10 +62,11 @@ def method_of(
 ) -> Method:
     """The static side of the program that trains a run."""
     recipe, goals = config.recipe, goals_of(config, spec, goal_rule)
+    check_frozen(config, spec)
     return Method(
         gears=make_learners(config, spec, goals),
         master=Dqn(
-            inputs=spec.obs_dim + recipe.dial,
+            inputs=spec.obs_dim + spec.act_dim * holds(config) + recipe.dial,
             choices=len(config.gears) * len(recipe.periods),
             units=recipe.master_units,
             batch=recipe.master_batch,
@@ -62,7 +75,7 @@ def method_of(
         ),
         cost=cost_of(config, spec),
         replay=ReplaySettings(
-            Columns(spec.obs_dim, spec.act_dim),
+            Columns(spec.obs_dim, spec.act_dim, holds(config)),
             len(config.gears),
             max(recipe.periods),
             recipe.master_replay // recipe.environments,
@@ -84,7 +97,32 @@ def learners_needed(config: RunConfig, method: Method) -> tuple[int, ...]:
     forced = {agent.forced_gear(config.gears) for agent in config.agents}
     if None in forced:
         return tuple(range(method.learners))
-    return tuple(number for number, learner in enumerate(method.gears) if forced & set(learner.gears))
+    found = tuple(number for number, learner in enumerate(method.gears) if forced & set(learner.gears))
+    return found or (method.learners - 1,)  # where all act with frozen gears there is nothing to learn
+
+
+def holds(config: RunConfig) -> bool:
+    """Whether a gear repeats the last action, which the master then sees."""
+    return any(not gear.computes for gear in config.gears)
+
+
+def check_frozen(config: RunConfig, spec: EnvSpec) -> None:
+    """Refuse frozen policies that were made for other environments."""
+    for one in config.frozen:
+        header = one.read.header
+        what = f"the frozen policy of {header.task}"
+        if header.variant != IMPORTED and header.task != config.task:
+            raise LowgearError(f"{what} is of another task than {config.task}: freeze one that was trained on it")
+        if (header.obs_dim, header.act_dim) != (spec.obs_dim, spec.act_dim):
+            raise LowgearError(
+                f"{what} has {header.obs_dim} observations and {header.act_dim} actions, {config.task} has "
+                f"{spec.obs_dim} and {spec.act_dim}: freeze one that was trained on it"
+            )
+        for mine, own in ((header.action_low, spec.action_low), (header.action_high, spec.action_high)):
+            if not np.allclose(mine, own, rtol=1e-6, atol=0):
+                raise LowgearError(
+                    f"{what} has other bounds of actions than {config.task}: freeze one that was trained on it"
+                )
 
 
 def goals_of(config: RunConfig, spec: EnvSpec, rule: GoalRule | None) -> Goals | None:
@@ -194,6 +232,7 @@ def behaviour_of(config: RunConfig, has_goals: bool = False) -> Behaviour:
         noise_hold=recipe.noise_hold,
         explore_steps=recipe.explore_share * config.steps,
         explore_last=recipe.explore_last,
+        kinds=None if all(gear.learns for gear in config.gears) else config.gears,
     )
 
 
@@ -235,7 +274,36 @@ def header_of(
     )
 
 
-def weights_of(published: Published, config: RunConfig, cost: CostModel) -> Weights:
-    """What acts, out of what was learned."""
-    *gears, master = published.networks
-    return Weights(tuple(gears), master, tariff_of(config, cost, published.cost_units))
+class FrozenWeights(NamedTuple):
+    """What never learns, of all agents: by the gears' numbers."""
+
+    layers: dict[int, Layers]
+    clips: tuple[Clip | None, ...]  # none at all where no gear clips
+
+
+def frozen_weights(config: RunConfig) -> FrozenWeights:
+    """Of the frozen gears, the same for every agent; gears that hold have none."""
+    agents = len(config.agents)
+
+    def repeated(array: FloatArray) -> FloatArray:
+        return np.repeat(array, agents, axis=0)
+
+    numbers = [number for number, gear in enumerate(config.gears) if gear.kind == FROZEN]
+    layers: dict[int, Layers] = {number: () for number, gear in enumerate(config.gears) if not gear.computes}
+    clips: list[Clip | None] = [None] * len(config.gears)
+    for number, one in zip(numbers, config.frozen, strict=True):
+        weights = one.read.weights
+        layers[number] = [(repeated(weight), repeated(bias)) for weight, bias in weights.gears[0]]
+        if weights.clips and weights.clips[0] is not None:
+            clips[number] = Clip(*map(repeated, weights.clips[0]))
+    return FrozenWeights(layers, tuple(clips) if any(clip is not None for clip in clips) else ())
+
+
+def weights_of(
+    published: Published, config: RunConfig, cost: CostModel, frozen: FrozenWeights | None = None
+) -> Weights:
+    """What acts, out of what was learned and what is frozen."""
+    *learned, master = published.networks
+    frozen, networks = frozen or frozen_weights(config), iter(learned)
+    gears = (next(networks) if gear.learns else frozen.layers[number] for number, gear in enumerate(config.gears))
+    return Weights(tuple(gears), master, tariff_of(config, cost, published.cost_units), frozen.clips)
