@@ -22,6 +22,7 @@ from lowgear.report.film import page_frames, stills
 from lowgear.report.matplotlib_figure import save
 from lowgear.report.playback import Playback, play_back
 from lowgear.report.simulator import Simulator, open_simulator
+from lowgear.report.style import COLOURS
 from lowgear.report.timeline import describe, gear_values, legend, tracks, window
 from tests.fixtures.runs import random_policy
 
@@ -174,6 +175,29 @@ def test_values_are_the_masters_and_hold_until_it_is_asked_again(policy: Policy)
     assert (values[at].argmax(axis=1) == episode.gear[at]).all()
     for start, end in zip(at, [*at[1:], episode.steps], strict=True):
         assert (values[start:end] == values[start]).all()
+
+
+def test_a_gear_that_holds_is_shown_by_its_name(tmp_path: Path) -> None:
+    policy = random_policy(resolve(find(TASK), steps=2000, gears=("hold", 8, 64)), 0)
+    policy.weights.master[-1][1][0, ::3] += 5  # it holds where it can
+    playback = play_back(policy, trained_in(policy), "greedy", frames=0).until(120)
+    values, gear = gear_values(playback), playback.episode.gear
+    assert values is not None
+    assert gear[0] > 0
+    assert (gear == 0).any()
+    assert np.isfinite(values).all()
+    assert values[0, 0] == values[0, 1:].min()
+    held = np.flatnonzero(gear == 0)
+    np.testing.assert_array_equal(playback.episode.action[held], playback.episode.action[held - 1])
+    gears, _, _, _, lead = tracks(playback, legend(playback))
+    assert [series.label.split(":")[0] for series in gears.series][:3] == [
+        "hold, the last action again",
+        "small gear, 8 units",
+        "large gear, 64 units",
+    ]
+    assert [series.style.colour for series in lead.series] == [COLOURS["hold"][0], COLOURS["large"][0]]
+    assert lead.series[1].y[-1] == pytest.approx(values[-1, 2] - values[-1, 1], rel=1e-3)
+    assert save(describe(playback), tmp_path)
 
 
 def test_a_gear_that_was_never_picked_has_no_values(policy: Policy) -> None:

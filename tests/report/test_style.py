@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from lowgear.policy.arrays import DoubleArray
+from lowgear.policy.gears import gears_of
 from lowgear.report import style
-from lowgear.report.style import COLOURS, MARKERS, gear_on_dark, gear_style, variant_style
+from lowgear.report.style import COLOURS, MARKERS, gear_name, gear_on_dark, gear_style, variant_style
 
 GROUNDS = {0: "#FFFFFF", 1: "#181C21"}  # of the page's panels
 # Machado, Oliveira and Fernandes (2009), severity 1.
@@ -37,13 +38,17 @@ def lab(light: DoubleArray) -> DoubleArray:
 
 
 def test_a_gear_and_the_agents_that_run_it_alone_have_one_colour() -> None:
-    assert gear_style(0, 2).colour == gear_style(0, 3).colour == variant_style("small-only").colour
-    assert gear_style(1, 2).colour == gear_style(2, 3).colour == variant_style("large-only").colour
-    gears = {gear_style(gear, 3).colour for gear in range(3)}
-    assert len(gears) == 3
+    two, three, four = (gears_of(gears) for gears in ((8, 64), (8, 16, 64), ("hold", 8, 16, 64)))
+    small, large = (variant_style(name).colour for name in ("small-only", "large-only"))
+    assert gear_style(0, two).colour == gear_style(0, three).colour == gear_style(1, four).colour == small
+    assert gear_style(1, two).colour == gear_style(2, three).colour == gear_style(3, four).colour == large
+    assert gear_style(1, gears_of(("hold", 8))).colour == large
+    gears = {gear_style(gear, four).colour for gear in range(4)}
+    assert len(gears) == 4
+    assert [gear_name(gear, four) for gear in range(4)] == ["hold", "small gear", "gear 2", "large gear"]
     others = {variant_style(name).colour for name in MARKERS if not name.endswith("-only")}
     assert not others & gears
-    assert gear_on_dark(0, 2) == COLOURS["small"][1]
+    assert gear_on_dark(0, two) == COLOURS["small"][1]
 
 
 @pytest.mark.parametrize("theme", GROUNDS)
@@ -57,7 +62,7 @@ def test_colours_stand_out_from_their_ground(theme: int) -> None:
 @pytest.mark.parametrize("eye", SEEN_BY)
 def test_the_colour_blind_can_tell_gears_and_variants_apart(theme: int, eye: str) -> None:
     seen = {name: lab(np.clip(SEEN_BY[eye] @ linear(COLOURS[name][theme]), 1e-4, 1)) for name in COLOURS}
-    together = ("small", "between", "large"), ("small", "large", "asymmetric", "fixed-cost", "no-cost")
+    together = ("hold", "small", "between", "large"), ("small", "large", "asymmetric", "fixed-cost", "no-cost")
     for one, other in itertools.chain(*(itertools.combinations(names, 2) for names in together)):
         assert np.linalg.norm(seen[one] - seen[other]) > 10, (one, other)
 

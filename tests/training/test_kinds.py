@@ -16,7 +16,7 @@ from lowgear.training.checkpoint import read_latest
 from lowgear.training.collect import Collector
 from lowgear.training.loop import Training
 from lowgear.training.parallel_collector import ParallelCollector
-from lowgear.training.setup import behaviour_of, learners_needed, method_of
+from lowgear.training.setup import behaviour_of, check_frozen, learners_needed, method_of
 from tests.fixtures.collecting import gather_all
 from tests.fixtures.kinds import ALONE, policy_of_kind
 from tests.fixtures.training import SMALL, Hear, policy_bytes, without_speed
@@ -182,10 +182,12 @@ def test_groups_in_processes_collect_the_same_rows():
 def test_policies_for_other_environments_are_refused(tmp_path, header, message):
     config = config_of((4, frozen_file(tmp_path, header)))
     with pytest.raises(LowgearError, match=message) as caught:
-        method_of(config, envs.make(TASK, 1).spec)
+        check_frozen(config, envs.make(TASK, 1).spec)
     assert "\n" not in str(caught.value)
 
 
 def test_an_imported_policy_may_name_another_task(tmp_path):
     config = config_of((4, frozen_file(tmp_path, replace(IMPORT, task="gym:Pendulum-v1"))))
-    assert len(method_of(config, envs.make(TASK, 1).spec).gears) == 1
+    spec = envs.make(TASK, 1).spec
+    check_frozen(config, spec)
+    assert len(method_of(config, spec).gears) == 1

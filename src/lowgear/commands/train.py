@@ -205,7 +205,7 @@ def _new_run(name: str, options: dict[str, Any], together: bool) -> "tuple[RunDi
     from lowgear.envs import make_env
     from lowgear.training import memory
     from lowgear.training.provenance import provenance
-    from lowgear.training.setup import method_of
+    from lowgear.training.setup import check_frozen, method_of
 
     task, out = find(name), options.pop("out")
     options["periods"] = options.pop("period")
@@ -216,6 +216,7 @@ def _new_run(name: str, options: dict[str, Any], together: bool) -> "tuple[RunDi
     overrides |= {key: value for key in of_recipe if (value := options.pop(key)) is not None}
     config = _resolved(task, options, overrides)
     env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
+    check_frozen(config, env.spec)
     population = len(config.agents) if together else 1
     memory.check(method_of(config, env.spec, env.goal_rule), population, config.capacity)
     env.close()
@@ -270,7 +271,7 @@ def _run(directory: "RunDirectory", config: "RunConfig", go_on: bool) -> None:
         opened.callback(_close, training)
         _go(training, display, directory)
     if training.last_evaluation:
-        tables.print_evaluation(training.last_evaluation)
+        tables.print_evaluation(training.last_evaluation, config.gears)
     click.echo(str(directory.path))
 
 

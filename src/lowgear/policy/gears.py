@@ -69,6 +69,11 @@ class Gear:
         units = f"{_sizes_text(self.hidden)} units" if self.hidden else "linear"
         return f"frozen, {units}{f', {self.source}' if self.source else ''}" if self.kind == FROZEN else units
 
+    @property
+    def label(self) -> str:
+        """For a table: `64`, `hold`, `frozen 256 (Stable-Baselines3 SAC)`."""
+        return f"{self} ({self.source})" if self.source else str(self)
+
     def __str__(self) -> str:
         if not self.computes:
             return HOLDING

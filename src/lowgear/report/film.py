@@ -91,7 +91,7 @@ def _encode(picture: Image.Image) -> str:
 
 def gear_strip(playback: Playback, width: int) -> Image.Image:
     """The gears of all steps: in each column the share of each of them, the dearest at the bottom."""
-    gear, gears = playback.episode.gear, len(playback.actions)
+    gear, gears = playback.episode.gear, playback.episode.policy.header.gears
     strip = Image.new("RGB", (width, STRIP))
     pen = ImageDraw.Draw(strip)
     edges = np.linspace(0, len(gear), width + 1)
@@ -99,7 +99,7 @@ def gear_strip(playback: Playback, width: int) -> Image.Image:
         first = int(edges[x])
         within = gear[first : max(first + 1, int(np.ceil(edges[x + 1])))]
         bottom = STRIP
-        for number in reversed(range(gears)):
+        for number in reversed(range(len(gears))):
             top = bottom - round(STRIP * float((within == number).mean()))
             if top < bottom:
                 pen.line([(x, top), (x, bottom - 1)], fill=gear_on_dark(number, gears))
@@ -109,7 +109,8 @@ def gear_strip(playback: Playback, width: int) -> Image.Image:
 
 def annotate(frame: Image.Image, strip: Image.Image, playback: Playback, step: int) -> Image.Image:
     """The frame of a step with the strip of gears, the gear that acts and the return so far below it."""
-    episode, gears, (width, top) = playback.episode, len(playback.actions), frame.size
+    episode, (width, top) = playback.episode, frame.size
+    gears = episode.policy.header.gears
     whole = Image.new("RGB", (width + width % 2, (top + MARGIN) // 2 * 2), FILM["ground"])  # video wants even sides
     whole.paste(frame, (0, 0))
     whole.paste(strip, (0, top))

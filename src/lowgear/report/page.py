@@ -100,12 +100,13 @@ def _section(section: RunSection, frame_bytes: int) -> Json:
     run, figures, times = section.run, section.figures, section.times
     others = max(1, len(section.playbacks) - 1)
     main = next((one.agent for one, _ in section.playbacks if one.main), None)
-    units = " and ".join(map(str, run.config.gears))
+    gears = " and ".join(gear.label for gear in run.config.gears)
+    gears += " units" if all(gear.is_plain for gear in run.config.gears) else ""
     panels = {name: {"title": title, "none": none} for name, (title, none) in NO_FIGURE.items()}
     return {
         "name": run.name,
         "task": run.task.name,
-        "facts": f"{run.config.recipe.name} recipe, {steps(run.evaluation.steps)} steps, gears of {units} units, from ",
+        "facts": f"{run.config.recipe.name} recipe, {steps(run.evaluation.steps)} steps, gears of {gears}, from ",
         "notices": list(section.notices),
         "cautions": tables.cautions(run),
         "tiles": tables.tiles(run, times),
@@ -134,7 +135,8 @@ def _panel(figure: Figure) -> Json:
 def _play(run: RunData, selected: Selected, playback: Playback, frame_bytes: int) -> Json:
     """One episode, with all that the player needs to follow it."""
     episode = playback.episode
-    header, gears = episode.policy.header, len(playback.actions)
+    header = episode.policy.header
+    gears = header.gears
     saved = percent(header.cost.reduction(episode.flops_per_step))
     flops = np.cumsum(np.array(header.cost.gears)[episode.gear] + header.cost.pick * episode.asked)
     facts = [
@@ -154,7 +156,7 @@ def _play(run: RunData, selected: Selected, playback: Playback, frame_bytes: int
         "key": _setting_key(run, selected),
         "simulator": playback.simulator,
         "caption": " ".join(filter(None, facts)),
-        "gears": [{"name": gear_name(g, gears), "colour": gear_style(g, gears).colour} for g in range(gears)],
+        "gears": [{"name": gear_name(g, gears), "colour": gear_style(g, gears).colour} for g in range(len(gears))],
         "gear": episode.gear.tolist(),
         "reward": _short(episode.reward),
         "total": _short(np.cumsum(episode.reward, dtype=np.float64)),

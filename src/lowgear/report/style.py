@@ -5,7 +5,10 @@ is there twice: for paper and light pages, and for dark grounds. After Okabe and
 them apart, and each stands out from its ground by 3 to 1 at least. Where two are alike to some, their markers differ.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from lowgear.policy.gears import Gear, small_of
 
 
 class Style(NamedTuple):
@@ -18,6 +21,7 @@ class Style(NamedTuple):
 
 COLOURS = {  # by meaning: on light grounds, on dark ones
     "asymmetric": ("#0072B2", "#4BA8E0"),
+    "hold": ("#8A8F98", "#858C96"),  # the gear that repeats the last action
     "small": ("#008862", "#34BD92"),
     "between": ("#7A5AA6", "#B79CE6"),  # gears that are neither the cheapest nor the dearest
     "large": ("#D55E00", "#F08A3C"),
@@ -61,19 +65,20 @@ def pays(variant: str) -> bool:
     return variant not in ("no-cost", "small-only", "large-only")
 
 
-def gear_style(gear: int, gears: int) -> Style:
-    """Of one gear among so many."""
+def gear_style(gear: int, gears: Sequence[Gear]) -> Style:
+    """Of one gear among the others."""
     return Style(colour(_meaning(gear, gears)), "s", 8.0)
 
 
-def gear_on_dark(gear: int, gears: int) -> str:
+def gear_on_dark(gear: int, gears: Sequence[Gear]) -> str:
     """The gear's colour on a dark ground."""
     return colour(_meaning(gear, gears), dark=True)
 
 
-def gear_name(gear: int, gears: int) -> str:
+def gear_name(gear: int, gears: Sequence[Gear]) -> str:
     """What a person calls it."""
-    return "small gear" if gear == 0 else "large gear" if gear == gears - 1 else f"gear {gear}"
+    names = {"hold": "hold", "small": "small gear", "large": "large gear"}
+    return names.get(_meaning(gear, gears), f"gear {gear}")
 
 
 def themes() -> tuple[str, dict[str, str]]:
@@ -82,5 +87,8 @@ def themes() -> tuple[str, dict[str, str]]:
     return f":root{{{rules}}}\n", {light: f"--{name}" for name, (light, _) in COLOURS.items()}
 
 
-def _meaning(gear: int, gears: int) -> str:
-    return "small" if gear == 0 else "large" if gear == gears - 1 else "between"
+def _meaning(gear: int, gears: Sequence[Gear]) -> str:
+    """The dearest is the large one, also where it is the only one that computes."""
+    if not gears[gear].computes:
+        return "hold"
+    return "large" if gear == len(gears) - 1 else "small" if gear == small_of(gears) else "between"

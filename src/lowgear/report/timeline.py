@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lowgear.policy.arrays import DoubleArray, IntArray
+from lowgear.policy.gears import small_of
 from lowgear.report.figure import MARGIN, Axis, Bar, Chart, Figure, Series, Still, axis
 from lowgear.report.film import stills
 from lowgear.report.playback import Playback
@@ -29,9 +30,9 @@ def describe(whole: Playback) -> Figure:
     """The beginning of an episode, as much of it as can be told apart."""
     steps = window(whole)
     playback = whole.until(steps)
-    gears, header = len(whole.actions), whole.episode.policy.header
+    header = whole.episode.policy.header
     shown = tuple(
-        Still(step, picture, gear_style(int(playback.episode.gear[step]), gears).colour)
+        Still(step, picture, gear_style(int(playback.episode.gear[step]), header.gears).colour)
         for step, picture in stills(playback, STILLS)
     )
     charts = tracks(playback, legend(whole))
@@ -69,23 +70,28 @@ def tracks(playback: Playback, entries: tuple[Series, ...]) -> tuple[Chart, ...]
 
 
 def gear_values(playback: Playback) -> DoubleArray | None:
-    """What the master expects of each gear's best pick, (T, gears), held until it is asked again; None: it never is."""
+    """What the master expects of each gear's best pick, (T, gears), held until it is asked again; None: it never is.
+
+    While there is nothing to hold yet, the gear that would is worth as little as the worst of the others.
+    """
     episode, gears = playback.episode, len(playback.actions)
     if not episode.asked[:1].all():
         return None
     asked = np.maximum.accumulate(np.where(episode.asked, np.arange(episode.steps), 0))
     held = episode.values[asked].astype(np.float64)
-    return np.stack([held[:, gear::gears].max(axis=1) for gear in range(gears)], axis=1)
+    values = np.stack([held[:, gear::gears].max(axis=1) for gear in range(gears)], axis=1)
+    barred = values == -np.inf
+    return np.where(barred, np.min(values, axis=1, keepdims=True, initial=np.inf, where=~barred), values)
 
 
 def legend(playback: Playback) -> tuple[Series, ...]:
     """The gears with their shares of all steps, and the picks."""
     header, asked = playback.episode.policy.header, int(playback.episode.asked.sum())
-    gears = len(header.gears)
+    gears = header.gears
     entries = []
     for gear, steps in enumerate(playback.episode.gear_steps):
         share = percent(steps / playback.episode.steps)
-        label = f"{gear_name(gear, gears)}, {header.gears[gear].description}: {share} of steps"
+        label = f"{gear_name(gear, gears)}, {gears[gear].description}: {share} of steps"
         entries.append(Series((), (), gear_style(gear, gears), label=label))
     if asked:
         entries.append(Series((), (), Style(GREY, "|"), label=f"picks ({asked})"))
@@ -100,9 +106,10 @@ def actions_left_out(playback: Playback) -> str:
 
 def _gears(playback: Playback, steps: Axis, entries: tuple[Series, ...]) -> Chart:
     """Which gear acted: colour, and height for those who can't tell colours; marks where the master picked."""
-    gear, gears = playback.episode.gear, len(playback.actions)
+    gear, gears = playback.episode.gear, playback.episode.policy.header.gears
+    step = 0.55 / max(len(gears) - 1, 1)
     bars = tuple(
-        Bar(start, end, 0.45 + 0.55 * int(gear[start]) / max(gears - 1, 1), gear_style(int(gear[start]), gears).colour)
+        Bar(start, end, 0.45 + step * int(gear[start]), gear_style(int(gear[start]), gears).colour)
         for start, end in _spans(gear)
     )
     picks = tuple(np.flatnonzero(playback.episode.asked).tolist())
@@ -110,7 +117,7 @@ def _gears(playback: Playback, steps: Axis, entries: tuple[Series, ...]) -> Char
 
 
 def _action(playback: Playback, number: int, steps: Axis) -> Chart:
-    gear, gears = playback.episode.gear, len(playback.actions)
+    gear, gears = playback.episode.gear, playback.episode.policy.header.gears
     series = tuple(
         Series(
             (),
@@ -118,7 +125,7 @@ def _action(playback: Playback, number: int, steps: Axis) -> Chart:
             gear_style(one, gears),
             spans=tuple((start, end) for start, end in _spans(gear) if gear[start] == one),
         )
-        for one in range(gears)
+        for one in range(len(gears))
     )
     return Chart(steps, Axis(_action_name(playback, number), -1.12, 1.12, ticks=(-1, 0, 1)), series, inches=ACTION_HIGH)
 
@@ -131,12 +138,13 @@ def _action_name(playback: Playback, number: int) -> str:
 
 def _expected(playback: Playback, steps: Axis) -> list[Chart]:
     """The values of every gear, and by how much each leads the small one."""
-    values, gears = gear_values(playback), len(playback.actions)
+    values, gears = gear_values(playback), playback.episode.policy.header.gears
     if values is None or not np.isfinite(values).all():
         return []
-    rows = [_row("value", steps, [(values[:, gear], gear_style(gear, gears)) for gear in range(gears)])]
-    if gears > 1:
-        leads = [(values[:, gear] - values[:, 0], gear_style(gear, gears)) for gear in range(1, gears)]
+    small, numbers = small_of(gears), range(len(gears))
+    rows = [_row("value", steps, [(values[:, gear], gear_style(gear, gears)) for gear in numbers])]
+    if len(gears) > 1:
+        leads = [(values[:, gear] - values[:, small], gear_style(gear, gears)) for gear in numbers if gear != small]
         rows.append(_row("lead", steps, leads, zero=True))
     return rows
 
@@ -170,6 +178,6 @@ def _note(whole: Playback, steps: int) -> str:
     if steps < whole.episode.steps:
         rest = whole.episode.gear[steps:]
         alone = (rest == rest[0]).all()
-        then = f", the rest all in the {gear_name(int(rest[0]), len(whole.actions))}" if alone else ""
+        then = f", the rest all in the {gear_name(int(rest[0]), whole.episode.policy.header.gears)}" if alone else ""
         notes.append(f"\nThe first {steps:,} of {whole.episode.steps:,} steps{then}; shares are of all steps.")
     return " ".join(filter(None, notes))

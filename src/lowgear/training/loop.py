@@ -39,6 +39,7 @@ from lowgear.training.resume import Parts, resume
 from lowgear.training.setup import (
     MakeLearners,
     behaviour_of,
+    check_frozen,
     frozen_weights,
     groups_of,
     header_of,
@@ -108,6 +109,7 @@ class Training:
         with ExitStack() as held:  # lets go of everything where something below fails
             if directory is not None:
                 held.enter_context(hold(directory.lock))
+            check_frozen(config, env.spec)
             method = method_of(config, env.spec, env.goal_rule, make_learners)
             capacity = capacity or config.capacity
             memory.check(method, len(config.agents), capacity)

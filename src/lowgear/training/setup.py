@@ -62,7 +62,6 @@ def method_of(
 ) -> Method:
     """The static side of the program that trains a run."""
     recipe, goals = config.recipe, goals_of(config, spec, goal_rule)
-    check_frozen(config, spec)
     return Method(
         gears=make_learners(config, spec, goals),
         master=Dqn(
