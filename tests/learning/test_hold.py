@@ -4,10 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lowgear.learning import networks, normalisation, replay
+from lowgear.learning import hindsight, networks, normalisation, replay
+from lowgear.learning.hindsight import Goals, Relabelling
 from lowgear.learning.normalisation import Normaliser
 from lowgear.learning.replay import Columns, ReplaySettings
 from lowgear.learning.sac import Sac
+from lowgear.learning.transitions import MasterTransitions
 from lowgear.policy.cost import policy_flops
 from tests.fixtures.methods import SAC
 
@@ -33,10 +35,17 @@ def lived() -> np.ndarray:
     return rows
 
 
+def picks_of(rows: np.ndarray, last: jax.Array) -> MasterTransitions:
+    """The master's transitions that end in these rows."""
+    buffer = jnp.asarray(rows)
+    steps = replay.steps_of_picks(buffer, last, SETTINGS)
+    return replay.picks(buffer, last, steps, jnp.float32(1), SETTINGS).transitions
+
+
 def test_picks_begin_with_the_action_before_them_and_end_with_their_own() -> None:
     rows = lived()
     last = jnp.array([2, 4])
-    found = replay.picks(rows, last, replay.steps_of_picks(rows, last, SETTINGS), jnp.float32(1), SETTINGS).transitions
+    found = picks_of(rows, last)
     for number, (first, end) in enumerate([(0, 2), (3, 4)]):
         before = [*rows[first, COLUMNS.observation], *rows[first, COLUMNS.last_action]]
         after = [*rows[end, COLUMNS.next_observation], *rows[end, COLUMNS.action]]
@@ -45,13 +54,22 @@ def test_picks_begin_with_the_action_before_them_and_end_with_their_own() -> Non
 
 
 def test_the_last_action_is_not_normalised() -> None:
-    rows, last = lived(), jnp.array([2, 4])
-    batch = replay.picks(rows, last, replay.steps_of_picks(rows, last, SETTINGS), jnp.float32(1), SETTINGS).transitions
+    batch = picks_of(lived(), jnp.array([2, 4]))
     mean, std = jnp.array([3.0, -1.0]), jnp.array([2.0, 0.5])
     found = normalisation.normalise(batch, Normaliser(mean, std))
     for seen, raw in ((found.observation, batch.observation), (found.next_observation, batch.next_observation)):
         np.testing.assert_allclose(seen[:, :2], (raw[:, :2] - mean) / std)
         np.testing.assert_array_equal(seen[:, 2:], raw[:, 2:])
+
+
+def test_other_goals_leave_the_last_action_alone() -> None:
+    batch = picks_of(lived(), jnp.array([2, 4]))
+    goals = Goals((0, 1), (1, 2), None, 1.0, 0.0, False)
+    new = Relabelling(jnp.array([True, False]), jnp.array([[-7.0], [-8.0]]), None)
+    found = hindsight.replace_goals(batch, new, goals)
+    for seen, raw in ((found.observation, batch.observation), (found.next_observation, batch.next_observation)):
+        np.testing.assert_array_equal(seen[0], [raw[0, 0], -7, *raw[0, 2:]])
+        np.testing.assert_array_equal(seen[1], raw[1])
 
 
 def test_actors_of_any_depth() -> None:

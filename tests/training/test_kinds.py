@@ -14,9 +14,10 @@ from lowgear.policy.networks import Clip, take
 from lowgear.training.algorithm import collect_again
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.collect import Collector
+from lowgear.training.frozen import check_frozen
 from lowgear.training.loop import Training
 from lowgear.training.parallel_collector import ParallelCollector
-from lowgear.training.setup import behaviour_of, check_frozen, learners_needed, method_of
+from lowgear.training.setup import behaviour_of, learners_needed, method_of
 from tests.fixtures.collecting import gather_all
 from tests.fixtures.kinds import ALONE, policy_of_kind
 from tests.fixtures.training import SMALL, Hear, policy_bytes, without_speed

@@ -6,6 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from lowgear.policy.gears import read_gear
 from lowgear.report.terminal import natural_width, print_table
 
 SPEED = (
@@ -154,4 +155,5 @@ def _distance(cases: list[dict[str, Any]]) -> Table:
 def _case_cells(case: dict[str, Any]) -> tuple[str, str]:
     """A case in a few words, and its agents."""
     many = f", {case['environments']} env." if case["environments"] > 1 else ""
-    return f"{case['task']} {case['recipe']} {'/'.join(map(str, case['gears']))}{many}", str(case["agents"])
+    gears = "/".join(str(read_gear(gear)) for gear in case["gears"])
+    return f"{case['task']} {case['recipe']} {gears}{many}", str(case["agents"])

@@ -204,8 +204,9 @@ def _new_run(name: str, options: dict[str, Any], together: bool) -> "tuple[RunDi
     from lowgear.config.tasks import file_name, find
     from lowgear.envs import make_env
     from lowgear.training import memory
+    from lowgear.training.frozen import check_frozen
     from lowgear.training.provenance import provenance
-    from lowgear.training.setup import check_frozen, method_of
+    from lowgear.training.setup import method_of
 
     task, out = find(name), options.pop("out")
     options["periods"] = options.pop("period")

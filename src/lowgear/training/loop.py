@@ -28,6 +28,7 @@ from lowgear.policy.networks import leaves_of, take
 from lowgear.training import checkpoint, memory
 from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.collect import FinishedEpisode
+from lowgear.training.frozen import check_frozen, frozen_weights
 from lowgear.training.lines import Lines
 from lowgear.training.metrics_file import MetricsFile
 from lowgear.training.parallel import LearnerStates, ParallelLearner, Published
@@ -39,8 +40,6 @@ from lowgear.training.resume import Parts, resume
 from lowgear.training.setup import (
     MakeLearners,
     behaviour_of,
-    check_frozen,
-    frozen_weights,
     groups_of,
     header_of,
     learners_needed,

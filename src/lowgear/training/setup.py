@@ -1,7 +1,6 @@
 """What a run's configuration means to each part of the program: the learners, the collector, the policy files."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,10 +20,9 @@ from lowgear.learning.sac import Sac, SacSettings
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.cost import CostModel, cost_model
 from lowgear.policy.file import PolicyHeader
-from lowgear.policy.gears import FROZEN
-from lowgear.policy.header import IMPORTED
-from lowgear.policy.networks import Clip, Layers, Tariff, Weights
+from lowgear.policy.networks import Tariff, Weights
 from lowgear.training.collect import Behaviour
+from lowgear.training.frozen import FrozenWeights
 from lowgear.training.parallel import Published
 
 LARGEST_VALUE = 2 * LARGEST_RETURN  # of a target, on the scale of rewards: twice the largest return that was met
@@ -103,25 +101,6 @@ def learners_needed(config: RunConfig, method: Method) -> tuple[int, ...]:
 def holds(config: RunConfig) -> bool:
     """Whether a gear repeats the last action, which the master then sees."""
     return any(not gear.computes for gear in config.gears)
-
-
-def check_frozen(config: RunConfig, spec: EnvSpec) -> None:
-    """Refuse frozen policies that were made for other environments."""
-    for one in config.frozen:
-        header = one.read.header
-        what = f"the frozen policy of {header.task}"
-        if header.variant != IMPORTED and header.task != config.task:
-            raise LowgearError(f"{what} is of another task than {config.task}: freeze one that was trained on it")
-        if (header.obs_dim, header.act_dim) != (spec.obs_dim, spec.act_dim):
-            raise LowgearError(
-                f"{what} has {header.obs_dim} observations and {header.act_dim} actions, {config.task} has "
-                f"{spec.obs_dim} and {spec.act_dim}: freeze one that was trained on it"
-            )
-        for mine, own in ((header.action_low, spec.action_low), (header.action_high, spec.action_high)):
-            if not np.allclose(mine, own, rtol=1e-6, atol=0):
-                raise LowgearError(
-                    f"{what} has other bounds of actions than {config.task}: freeze one that was trained on it"
-                )
 
 
 def goals_of(config: RunConfig, spec: EnvSpec, rule: GoalRule | None) -> Goals | None:
@@ -273,36 +252,9 @@ def header_of(
     )
 
 
-class FrozenWeights(NamedTuple):
-    """What never learns, of all agents: by the gears' numbers."""
-
-    layers: dict[int, Layers]
-    clips: tuple[Clip | None, ...]  # none at all where no gear clips
-
-
-def frozen_weights(config: RunConfig) -> FrozenWeights:
-    """Of the frozen gears, the same for every agent; gears that hold have none."""
-    agents = len(config.agents)
-
-    def repeated(array: FloatArray) -> FloatArray:
-        return np.repeat(array, agents, axis=0)
-
-    numbers = [number for number, gear in enumerate(config.gears) if gear.kind == FROZEN]
-    layers: dict[int, Layers] = {number: () for number, gear in enumerate(config.gears) if not gear.computes}
-    clips: list[Clip | None] = [None] * len(config.gears)
-    for number, one in zip(numbers, config.frozen, strict=True):
-        weights = one.read.weights
-        layers[number] = [(repeated(weight), repeated(bias)) for weight, bias in weights.gears[0]]
-        if weights.clips and weights.clips[0] is not None:
-            clips[number] = Clip(*map(repeated, weights.clips[0]))
-    return FrozenWeights(layers, tuple(clips) if any(clip is not None for clip in clips) else ())
-
-
-def weights_of(
-    published: Published, config: RunConfig, cost: CostModel, frozen: FrozenWeights | None = None
-) -> Weights:
+def weights_of(published: Published, config: RunConfig, cost: CostModel, frozen: FrozenWeights) -> Weights:
     """What acts, out of what was learned and what is frozen."""
     *learned, master = published.networks
-    frozen, networks = frozen or frozen_weights(config), iter(learned)
+    networks = iter(learned)
     gears = (next(networks) if gear.learns else frozen.layers[number] for number, gear in enumerate(config.gears))
     return Weights(tuple(gears), master, tariff_of(config, cost, published.cost_units), frozen.clips)
