@@ -24,7 +24,7 @@ def hparams(config: RunConfig, agent: int) -> dict[str, Any]:
         "seed": own.seed,
         "cost_coefficient": own.cost_coefficient,
         "relative": own.relative,
-        "gears": ",".join(map(str, config.gears)),
+        "gears": ",".join(gear.label for gear in config.gears),
         "steps": config.steps,
         "gear_discount": own.discount,
         "gear_learning_rate": own.learning_rate,
