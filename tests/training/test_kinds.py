@@ -1,5 +1,6 @@
 """Runs whose gears hold the last action, are frozen or have other depths: what is collected, learned and kept."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
 from lowgear.policy.gears import HOLD, Gear, names, network
 from lowgear.policy.networks import Clip, take
+from lowgear.studies.program import Program
 from lowgear.training.algorithm import collect_again
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.collect import Collector
@@ -170,6 +172,18 @@ def test_groups_in_processes_collect_the_same_rows():
         found.append(np.stack(chunks))
     np.testing.assert_array_equal(*found)
     assert set(np.unique(found[0][..., collector.columns.choice].astype(int) % 3)) == {0, 1, 2}
+
+
+def test_a_program_for_another_process_carries_its_frozen_policies(tmp_path):
+    config = config_of(("hold", frozen_file(tmp_path)))
+    sent = json.dumps(Program("here", config, 1, 2, ((0, None),), 3).to_json())
+    (tmp_path / "large.safetensors").unlink()
+    found = Program.from_json(json.loads(sent))
+    assert found == Program("here", config, 1, 2, ((0, None),), 3)
+    for one, other in zip(
+        found.config.frozen[0].read.weights.gears[0], policy_of_kind(IMPORT).weights.gears[0], strict=True
+    ):
+        np.testing.assert_array_equal(one[0], other[0])
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def sweep(
 
     from lowgear.config.run import resolve
     from lowgear.config.tasks import file_name, find
-    from lowgear.envs import make
+    from lowgear.envs import make, sized
     from lowgear.studies import executors, space
     from lowgear.studies.overview import Overview
     from lowgear.studies.progress import StudyDisplay
@@ -75,7 +75,7 @@ def sweep(
     if trials < 1:
         raise LowgearError(f"--trials {trials}: write 1 or more")
     searched, fixed = space.parse(assignments)
-    place, named = Place(**{name: options.pop(name) for name in NAMES}), find(task)
+    place, named = Place(**{name: options.pop(name) for name in NAMES}), sized(find(task), options["gears"])
     steps = options.pop("steps") or named.steps
 
     def config(settings: dict[str, Any]) -> Any:

@@ -1,10 +1,12 @@
 """The gears of a run: what a person writes for them, put in order of cost, with the frozen policies among them."""
 
+import base64
 import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from lowgear import LowgearError
@@ -140,6 +142,22 @@ def frozen_of(policy: Policy) -> Frozen:
     for leaf in leaves_of(policy.weights):
         digest.update(leaf.tobytes())
     return Frozen(digest.hexdigest(), policy)
+
+
+def pack(frozen: Frozen) -> str:
+    """A frozen policy as text, for another process: its file in base 64."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"frozen{SUFFIX}"
+        frozen.read.save(path)
+        return base64.b64encode(path.read_bytes()).decode()
+
+
+def unpack(text: str) -> Frozen:
+    """Back from there."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"frozen{SUFFIX}"
+        path.write_bytes(base64.b64decode(text))
+        return frozen_of(load(path))
 
 
 def read_digests(raw: Any) -> tuple[Frozen, ...]:

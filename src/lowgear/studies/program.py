@@ -7,11 +7,12 @@ the same in this process, in another one and on another machine of the same kind
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from lowgear.config.cores import cores
+from lowgear.config.gears import pack, unpack
 from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.envs import make_env
@@ -39,13 +40,16 @@ class Program:
 
     def to_json(self) -> dict[str, Any]:
         """For another process."""
-        return vars(self) | {"config": self.config.to_json()}
+        return vars(self) | {"config": self.config.to_json(), "frozen": [pack(one) for one in self.config.frozen]}
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> "Program":
         """Back from there."""
         scored = tuple((number, setting) for number, setting in raw["scored"])
-        return cls(**raw | {"config": RunConfig.from_json(raw["config"]), "scored": scored})
+        frozen = tuple(map(unpack, raw["frozen"]))
+        config = replace(RunConfig.from_json(raw["config"]), frozen=frozen)
+        others = {name: value for name, value in raw.items() if name != "frozen"}
+        return cls(**others | {"config": config, "scored": scored})
 
 
 def cut_here(population: int) -> tuple[int, int]:
