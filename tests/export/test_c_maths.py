@@ -1,4 +1,4 @@
-"""The generated tanh and asinh against the true ones, as compiled."""
+"""The generated tanh, exp and asinh against the true ones, as compiled."""
 
 import ctypes
 
@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 
 from lowgear.export import compiler
-from lowgear.export.c_maths import ASINH_ERROR, TANH_ERROR, asinh_source, tanh_source
+from lowgear.export.c_activations import activation_source
+from lowgear.export.c_maths import ASINH_ERROR, EXP_ERROR, TANH_ERROR, asinh_source
+from lowgear.policy.gears import FROZEN_ACTIVATIONS
+from lowgear.policy.networks import ACTIVATE
 
 WRAP = """
+#define APPLY(f) void apply_##f(const float *x, float *y, int n) { int i; for (i = 0; i < n; ++i) y[i] = m_##f(x[i]); }
+APPLY(exp)
+APPLY(relu)
+APPLY(elu)
+APPLY(silu)
+APPLY(leaky_relu)
 void apply_tanh(const float *x, float *y, int n) { int i; for (i = 0; i < n; ++i) y[i] = m_tanh(m_limit(x[i])); }
 void apply_asinh(const float *x, float *y, int n) { int i; for (i = 0; i < n; ++i) y[i] = m_asinh(x[i]); }
 """
@@ -17,7 +26,7 @@ void apply_asinh(const float *x, float *y, int n) { int i; for (i = 0; i < n; ++
 @pytest.fixture(params=[["-O0"], ["-O3", "-march=native", "-ffp-contract=fast"]], ids=["plain", "fast"])
 def maths(request, tmp_path, each_compiler):
     source = tmp_path / "m.c"
-    source.write_text(tanh_source("m") + asinh_source("m") + WRAP)
+    source.write_text("#include <stdint.h>\n" + activation_source("m", FROZEN_ACTIVATIONS) + asinh_source("m") + WRAP)
     path = compiler.build(each_compiler, ["-std=c99", *compiler.SHARED, *request.param], [source], tmp_path / "m.so")
     library = ctypes.CDLL(str(path))
 
@@ -37,6 +46,26 @@ def test_tanh_is_within_its_bound_for_every_float(maths):
     assert np.abs(y.astype(np.float64) - np.tanh(x.astype(np.float64))).max() <= TANH_ERROR
     assert maths("tanh", [np.inf, -np.inf]) == pytest.approx([1, -1], abs=TANH_ERROR)
     assert np.isnan(maths("tanh", [np.nan]))[0]
+
+
+def test_exp_is_within_its_bound_for_every_float_up_to_0(maths):
+    bits = np.arange(0, np.float32(87).view(np.uint32), 101, dtype=np.uint32)  # every 101st float from -87 to 0
+    x = np.concatenate([-bits.view(np.float32), np.linspace(-87, 0, 1_000_001, dtype=np.float32)])
+    exact = np.exp(x.astype(np.float64))
+    assert (np.abs(maths("exp", x) - exact) / exact).max() <= EXP_ERROR
+    below = -np.geomspace(87.001, 3e38, 1000)
+    np.testing.assert_array_equal(maths("exp", np.append(below, -np.inf)), 0)
+
+
+@pytest.mark.parametrize("activation", ["relu", "elu", "silu", "leaky_relu"])
+def test_activations_are_those_of_the_networks(maths, activation):
+    ends = np.float32([0, -0.0, 1e-45, -1e-45, 1e37, -1e37])
+    x = np.concatenate([ends, np.linspace(-100, 100, 400_001, dtype=np.float32), np.geomspace(-1e-9, -1e9, 10_001)])
+    x = x.astype(np.float32)
+    exact = ACTIVATE[activation](x.astype(np.float64))
+    size = np.maximum(np.abs(exact), 1.0 if activation == "elu" else 1e-35)  # elu takes 1 from what is near it
+    assert (np.abs(maths(activation, x) - exact) / size).max() <= 4e-7
+    assert np.isnan(maths(activation, [np.nan]))[0]
 
 
 def test_asinh_is_within_its_bound_wherever_a_dial_can_stand(maths):

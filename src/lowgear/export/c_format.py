@@ -57,9 +57,10 @@ def c_files(policy: Policy, name: str, weights: str, episodes: Sequence[Episode]
 
 def weight_bytes(policy: Policy, weights: str) -> int:
     """Bytes of constants that the controller reads, padding and all."""
-    gears, master = exported_networks(policy, weights)
+    gears, master, clips = exported_networks(policy, weights)
     layers = [layer for network in (*gears.values(), master or ()) for layer in network]
-    return sum(part.nbytes for layer in layers for part in padded_arrays(layer).values())
+    bounds = sum(bound.nbytes for clip in clips.values() for bound in clip)
+    return bounds + sum(part.nbytes for layer in layers for part in padded_arrays(layer).values())
 
 
 def run_self_test(folder: Path, name: str, cc: str) -> str:

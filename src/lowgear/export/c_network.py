@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
+from lowgear.export.c_activations import activation_loops
 from lowgear.export.c_arrays import Shape, array, layer_arrays, shape_of
-from lowgear.export.c_maths import tanh_loops, tanh_source
-from lowgear.export.layers import ExportedLayer
+from lowgear.export.layers import ExportedLayer, activation_of
+from lowgear.export.plain import plain
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.file import Policy, PolicyHeader
-
-ROWS = ("first", "second", "out")  # what the layers write, one after the other
+from lowgear.policy.networks import Clip
 
 
 def columns_source(name: str) -> str:
@@ -28,19 +28,6 @@ def columns_source(name: str) -> str:
 #define {rolled}
 #endif
 """
-
-
-def activation_source(name: str, activation: str) -> str:
-    """tanh, which the actions need in any case, and the rectifier where the hidden layers have it."""
-    text = tanh_source(name)
-    if activation == "relu":
-        text += f"""
-static inline float {name}_relu(float x)
-{{
-    return x < 0.0f ? 0.0f : x; /* NaN stays NaN */
-}}
-"""
-    return text
 
 
 def dense_source(name: str, shape: Shape, int8: bool) -> str:
@@ -80,18 +67,29 @@ static inline void {_dense_name(name, shape)}(const {kind} *restrict weight, {sc
     return text + "}\n"
 
 
-def gear_source(name: str, gear: int, layers: Sequence[ExportedLayer], header: PolicyHeader) -> str:
+def gear_source(
+    name: str, gear: int, layers: Sequence[ExportedLayer], header: PolicyHeader, clip: Clip | None = None
+) -> str:
     """The arrays of one gear and `NAME_gearG(x, action)`; a NaN on the way reaches every number of the action."""
-    own, last = f"{name}_gear{gear}", shape_of(layers[-1])
+    own, last, kind = f"{name}_gear{gear}", shape_of(layers[-1]), header.gears[gear]
+    arrays, rows, clipping = _network_arrays(own, layers), _row_declarations(layers), ""
+    if clip is not None:
+        arrays += array(f"{own}_low", clip.low[0]) + array(f"{own}_high", clip.high[0])
+        rows += f"\n    float seen[{header.obs_dim}];"
+        clipping = f"""\
+    for (j = 0; j < {header.obs_dim}; ++j) /* NaN stays NaN */
+        seen[j] = x[j] < {own}_low[j] ? {own}_low[j] : x[j] > {own}_high[j] ? {own}_high[j] : x[j];
+"""
+    forward = _forward(name, own, layers, activation_of(header, gear), x="seen" if clip is not None else "x")
     return f"""\
-/* Gear {gear}: {header.gears[gear].description}. */
-{_network_arrays(own, layers)}
+/* Gear {gear}: {" - ".join(map(plain, kind.description.split(", ")))}. */
+{arrays}
 static void {own}(const float *restrict x, float *restrict action)
 {{
-{_row_declarations(layers)}
+{rows}
     int j;
-{_forward(name, own, layers, header.activation)}\
-{tanh_loops(name, last.loop(name), "out")}\
+{clipping}{forward}\
+{activation_loops(name, last.loop(name), "out", kind.squash)}\
     for (j = 0; j < {last.outputs}; ++j)
         action[j] = {name}_within(out[j], j);
 }}
@@ -155,22 +153,29 @@ def _network_arrays(own: str, layers: Sequence[ExportedLayer]) -> str:
     return "".join(layer_arrays(f"{own}_{place}", layer) for place, layer in enumerate(layers))
 
 
+def _rows(layers: Sequence[ExportedLayer]) -> list[str]:
+    """What the layers write: two rows in turn, then the last one's own."""
+    return [("first", "second")[place % 2] for place in range(len(layers) - 1)] + ["out"]
+
+
 def _row_declarations(layers: Sequence[ExportedLayer]) -> str:
-    rows = [f"{row}[{shape_of(layer).columns}]" for row, layer in zip(ROWS, layers, strict=True)]
-    return f"    float {', '.join(rows)};"
+    columns: dict[str, int] = {}
+    for row, layer in zip(_rows(layers), layers, strict=True):
+        columns[row] = max(columns.get(row, 0), shape_of(layer).columns)
+    return f"    float {', '.join(f'{row}[{count}]' for row, count in columns.items())};"
 
 
-def _forward(name: str, own: str, layers: Sequence[ExportedLayer], activation: str, start: str | None = None) -> str:
+def _forward(
+    name: str, own: str, layers: Sequence[ExportedLayer], activation: str, start: str | None = None, x: str = "x"
+) -> str:
     """The calls from `x` to `out`; the first sum starts from the bias unless told."""
-    text, x = "", "x"
-    for place, (layer, y) in enumerate(zip(layers, ROWS, strict=True)):
+    text = ""
+    for place, (layer, y) in enumerate(zip(layers, _rows(layers), strict=True)):
         shape = shape_of(layer)
         begin = start if start and place == 0 else f"{own}_{place}_bias"
         scale = "" if layer.scale is None else f"{own}_{place}_scale, "
         text += f"    {_dense_name(name, shape)}({own}_{place}_weight, {scale}{begin}, {x}, {y});\n"
-        if y != ROWS[-1] and activation == "tanh":
-            text += tanh_loops(name, shape.loop(name), y)
-        elif y != ROWS[-1]:
-            text += f"    {shape.loop(name)}\n        {y}[j] = {name}_relu({y}[j]);\n"
+        if y != "out":
+            text += activation_loops(name, shape.loop(name), y, activation)
         x = y
     return text

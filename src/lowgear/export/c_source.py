@@ -4,27 +4,20 @@ It is a greedy controller: the master's best choice, the chosen gear's mean. Onl
 Policies have no normalisation of observations, so there is none to carry; actions come scaled to the task's bounds.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from lowgear.evaluation.record import Episode
+from lowgear.export.c_activations import accuracy_of, activation_source, functions_of, libm_of
 from lowgear.export.c_arrays import array, number, shape_of
 from lowgear.export.c_header import about
-from lowgear.export.c_maths import TANH_ERROR, asinh_source
-from lowgear.export.c_network import (
-    activation_source,
-    columns_source,
-    dense_source,
-    gear_source,
-    master_source,
-    split_dial_row,
-)
+from lowgear.export.c_maths import asinh_source
+from lowgear.export.c_network import columns_source, dense_source, gear_source, master_source, split_dial_row
 from lowgear.export.c_selftest import selftest_source
+from lowgear.export.c_step import step_source
 from lowgear.export.layers import exported_networks
 from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.dial import SLACK, Dial
-from lowgear.policy.file import Policy, PolicyHeader
+from lowgear.policy.file import Policy
 
 NO_FAST_MATH = """\
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(_M_FP_FAST)
@@ -36,31 +29,32 @@ NO_FAST_MATH = """\
 def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
     """NAME.c, with a whole episode to test itself on."""
     header, upper, int8 = policy.header, name.upper(), weights == "int8"
-    gears, whole_master = exported_networks(policy, weights)
-    master, dial_row = split_dial_row(whole_master, header)
+    networks = exported_networks(policy, weights)
+    gears, (master, dial_row) = networks.gears, split_dial_row(networks.master, header)
     shapes = {shape_of(layer) for layers in (*gears.values(), master or ()) for layer in layers}
-    dial = header.dial if policy.turns and master is not None else None
+    dial, functions = header.dial if policy.turns and master is not None else None, functions_of(header, networks)
+    libm = [*libm_of(functions), *([] if dial is None else ["asinhf"])]
     parts = [
         f'/* {about(header)} See {name}.h. */\n#include "{name}.h"\n',
         f"""\
 /*
- * -D{upper}_LIBM       takes tanhf{"" if dial is None else " and asinhf"} from math.h; without it no library is needed
+ * -D{upper}_LIBM       takes {" and ".join(libm) or "nothing"} from math.h; without it no library is needed
  * -D{upper}_SELF_TEST  adds a main() that replays the episode at the end of this file and returns 0 if all is well
- * Own tanh: within {TANH_ERROR:g} of the true one. Vector units: -O3 -march=native -ffp-contract=fast.
+ * {accuracy_of(functions)}Vector units: -O3 -march=native -ffp-contract=fast.
  */
 #ifdef {upper}_LIBM
 #include <math.h>
 #endif
 """,
         NO_FAST_MATH,
-        "#include <stdint.h>\n" if int8 else "",
+        "#include <stdint.h>\n" if int8 or "expf" in libm else "",
         columns_source(name),
-        activation_source(name, header.activation),
+        activation_source(name, functions),
         *(dense_source(name, shape, int8) for shape in sorted(shapes)),
         _bounds_source(policy, name),
-        *(gear_source(name, gear, layers, header) for gear, layers in gears.items()),
+        *(gear_source(name, gear, layers, header, networks.clips.get(gear)) for gear, layers in gears.items()),
         "" if master is None else master_source(name, master, dial_row, policy),
-        _step_source(header, name, list(gears)),
+        step_source(header, name, list(gears)),
         "" if dial is None else _dial_source(dial, name),
         selftest_source(policy, name, example),
     ]
@@ -102,63 +96,6 @@ static void {name}_finite(float *action)
     int j;
     for (j = 0; j < {policy.header.act_dim}; ++j)
         action[j] = action[j] == action[j] ? action[j] : {lower};
-}}
-"""
-
-
-def _step_source(header: PolicyHeader, name: str, used: Sequence[int]) -> str:
-    """What keeps the state, and a step: again with a mended observation where the first one was not sound."""
-    gears, forced = len(header.gears), header.forced_gear
-    position = 0.0 if header.dial is None else header.dial.position(header.cost_coefficient)
-    periods, pick = "", "    (void)state;\n"
-    if forced is None:
-        periods = array(f"{name}_periods", header.periods, "int") + "\n"
-        pick = f"""\
-    int gear;
-    if (state->left <= 0) {{
-        state->choice = {name}_pick(x, state);
-        state->left = {name}_periods[state->choice / {gears}];
-    }}
-    --state->left;
-    gear = {name}_gear(state);
-"""
-    calls = "".join(f"    if (gear == {gear})\n        {name}_gear{gear}(x, action);\n    else\n" for gear in used[:-1])
-    return f"""\
-{periods}void {name}_init({name}_state *state)
-{{
-    state->position = {number(position)};
-    state->cost_coefficient = {number(header.cost_coefficient)};
-    {name}_reset(state);
-}}
-
-void {name}_reset({name}_state *state)
-{{
-    state->choice = {forced or 0};
-    state->left = 0;
-}}
-
-int {name}_gear(const {name}_state *state)
-{{
-    return state->choice % {gears};
-}}
-
-static void {name}_act({name}_state *state, const float *restrict x, float *restrict action)
-{{
-{pick}{calls}        {name}_gear{used[-1]}(x, action);
-}}
-
-int {name}_step({name}_state *state, const float *observation, float *action)
-{{
-    const {name}_state before = *state;
-    {name}_act(state, observation, action);
-    if (action[0] != action[0]) {{
-        float room[{header.obs_dim}];
-        *state = before;
-        {name}_sound(observation, room);
-        {name}_act(state, room, action);
-        {name}_finite(action);
-    }}
-    return {name}_gear(state);
 }}
 """
 

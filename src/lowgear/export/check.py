@@ -88,6 +88,8 @@ def require_equal(comparison: Comparison, what: str) -> Comparison:
 
 def margins(episode: Episode) -> DoubleArray:
     """By how much the best value led the next at each step, relative; infinite where the master was not asked."""
+    if not episode.asked.any():
+        return np.full(episode.steps, np.inf)
     best = np.sort(episode.values.astype(np.float64), axis=-1)[:, -2:]
     lead: DoubleArray = (best[:, 1] - best[:, 0]) / np.maximum(1.0, np.abs(best[:, 1]))
     return np.where(episode.asked, lead, np.inf)

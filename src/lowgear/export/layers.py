@@ -10,7 +10,7 @@ import numpy.typing as npt
 from lowgear import LowgearError
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.file import Policy, PolicyHeader
-from lowgear.policy.networks import Layers
+from lowgear.policy.networks import Clip, Layers
 
 INT8_MAX = 127
 
@@ -36,12 +36,18 @@ class ExportedNetworks(NamedTuple):
 
     gears: dict[int, list[ExportedLayer]]
     master: list[ExportedLayer] | None
+    clips: dict[int, Clip]  # of gears that clip observations first
+
+
+def activation_of(header: PolicyHeader, gear: int) -> str:
+    """Of a gear's hidden layers."""
+    return header.gears[gear].activation or header.activation
 
 
 def check_kinds(header: PolicyHeader) -> None:
     """An error where exports do not know a gear's kind."""
     for number, gear in enumerate(header.gears):
-        if not gear.is_plain or len(header.gears) == 1:
+        if not gear.computes:
             raise LowgearError(f"gear {number} is {gear.description}, which can't be exported or timed yet")
 
 
@@ -51,8 +57,9 @@ def exported_networks(policy: Policy, weights: str = "float32") -> ExportedNetwo
     check_kinds(header)
     numbers = range(len(header.gears)) if header.forced_gear is None else [header.forced_gear]
     gears = {gear: _export_layers(policy.weights.gears[gear], weights, header.act_dim) for gear in numbers}
+    clips = {gear: clip for gear, clip in enumerate(policy.weights.clips) if clip is not None and gear in gears}
     return ExportedNetworks(
-        gears, _export_layers(policy.weights.master, weights) if header.forced_gear is None else None
+        gears, _export_layers(policy.weights.master, weights) if header.forced_gear is None else None, clips
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from lowgear import LowgearError
-from lowgear.export.layers import ExportedNetworks, exported_networks
+from lowgear.export.layers import ExportedNetworks, activation_of, exported_networks
 from lowgear.export.plain import plain
 from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.file import Policy
@@ -20,6 +20,12 @@ except ImportError:
 OPSET = 17
 IR_VERSION = 8  # ONNX 1.10 and ONNX Runtime 1.10, or later
 FLOAT, INT = TensorProto.FLOAT, TensorProto.INT64
+ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tanh": ("Tanh", {}),
+    "relu": ("Relu", {}),
+    "elu": ("Elu", {}),
+    "leaky_relu": ("LeakyRelu", {"alpha": 0.01}),
+}  # those that are one node
 
 Nodes = list[Any]
 
@@ -69,7 +75,8 @@ class Graph:
         """From `x` to `NAME_out`, of the master or a gear."""
         layers = self.networks.master if name == "master" else self.networks.gears[int(name.removeprefix("gear"))]
         assert layers is not None
-        activation, nodes = "Tanh" if self.policy.header.activation == "tanh" else "Relu", []
+        header, nodes = self.policy.header, []
+        activation = header.activation if name == "master" else activation_of(header, int(name.removeprefix("gear")))
         for place, layer in enumerate(layers):
             weight = self.constant(f"{name}_{place}_weight", layer.dequantised)
             bias = self.constant(f"{name}_{place}_bias", layer.bias)
@@ -78,8 +85,25 @@ class Graph:
             nodes.append(make_node("Gemm", [x, weight, bias], [y]))
             if not last:
                 x = f"{name}_{place}"
-                nodes.append(make_node(activation, [y], [x]))
+                nodes += self.activation(activation, y, x)
         return nodes
+
+    def activation(self, activation: str, x: str, y: str) -> Nodes:
+        """From sums to what a hidden layer gives."""
+        if activation in ACTIVATIONS:
+            kind, attributes = ACTIVATIONS[activation]
+            return [make_node(kind, [x], [y], **attributes)]
+        one = self.constant(f"{x}_one", [1.0])  # silu; ONNX Runtime's Sigmoid is off by what x makes large
+        return [
+            make_node("Abs", [x], [f"{x}_size"]),
+            make_node("Neg", [f"{x}_size"], [f"{x}_below"]),
+            make_node("Exp", [f"{x}_below"], [f"{x}_small"]),
+            make_node("Add", [f"{x}_small", one], [f"{x}_whole"]),
+            make_node("Equal", [x, f"{x}_size"], [f"{x}_above"]),
+            make_node("Where", [f"{x}_above", one, f"{x}_small"], [f"{x}_part"]),
+            make_node("Mul", [x, f"{x}_part"], [f"{x}_times"]),
+            make_node("Div", [f"{x}_times", f"{x}_whole"], [y]),
+        ]
 
     def readable(self) -> Nodes:
         """From `observation` to what networks read: 0 for NaN, a limit for what is infinite."""
@@ -100,12 +124,30 @@ class Graph:
         middle = self.constant(f"{name}_middle", (high + low) / 2)
         lower, upper = self.constant(f"{name}_low", low), self.constant(f"{name}_high", high)
         return [
-            *self.network(name, "readable"),
-            make_node("Tanh", [f"{name}_out"], [f"{name}_unit"]),
+            *self.unit(gear, f"{name}_unit"),
             make_node("Mul", [f"{name}_unit", half], [f"{name}_scaled"]),
             make_node("Add", [f"{name}_scaled", middle], [f"{name}_moved"]),
             make_node("Max", [f"{name}_moved", lower], [f"{name}_above"]),
             make_node("Min", [f"{name}_above", upper], [out]),
+        ]
+
+    def unit(self, gear: int, out: str) -> Nodes:
+        """From `readable` to an action in [-1, 1]."""
+        name, seen, clip, nodes = f"gear{gear}", "readable", self.networks.clips.get(gear), []
+        if clip is not None:
+            seen, bounds = f"{name}_seen", [self.constant(f"{name}_clip_{k}", each) for k, each in enumerate(clip)]
+            nodes += [
+                make_node("Max", ["readable", bounds[0]], [f"{name}_raised"]),
+                make_node("Min", [f"{name}_raised", bounds[1]], [seen]),
+            ]
+        nodes += self.network(name, seen)
+        if self.policy.header.gears[gear].squash == "tanh":
+            return [*nodes, make_node("Tanh", [f"{name}_out"], [out])]
+        ends = [self.constant(f"{name}_{end}", [value]) for end, value in (("least", -1.0), ("most", 1.0))]
+        return [
+            *nodes,
+            make_node("Max", [f"{name}_out", ends[0]], [f"{name}_lifted"]),
+            make_node("Min", [f"{name}_lifted", ends[1]], [out]),
         ]
 
     def master(self, out: str) -> Nodes:

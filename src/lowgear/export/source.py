@@ -19,6 +19,7 @@ from lowgear.evaluation.evaluate import starts
 from lowgear.evaluation.record import Episode, record, respond
 from lowgear.export.check import ExportedController, compare, require_equal
 from lowgear.policy.file import Policy, load
+from lowgear.policy.header import IMPORTED
 from lowgear.policy.setting import deployed
 
 MakeEnv = Callable[[int], BatchEnv]
@@ -154,7 +155,8 @@ def _environment(policy: Policy, source: Source, trust: bool) -> MakeEnv:
     """The policy's environment, if it may and can be made and has the policy's sizes."""
     header = policy.header
     tasks.check_trust(header.task, source.path, trust)
-    make_env = source.make_env or _by_name(header.task, recipes.find(header.recipe, header.task).end_on_success)
+    recipe = recipes.find("modern" if header.variant == IMPORTED else header.recipe, header.task)
+    make_env = source.make_env or _by_name(header.task, recipe.end_on_success)
     return _fitting(make_env, policy)
 
 
