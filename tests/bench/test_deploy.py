@@ -3,19 +3,22 @@
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from lowgear import LowgearError
-from lowgear.bench import callgrind, energy, microcontrollers
+from lowgear.bench import callgrind, deploy, energy, microcontrollers
 from lowgear.bench.clock import interleave
 from lowgear.bench.deploy import latency, measure
 from lowgear.bench.table import print_deploy
 from lowgear.commands.cli import cli
 from lowgear.export import compiler
-from tests.fixtures.policies import KINDS, episodes_of, policy_of, run_of
+from tests.fixtures.kinds import ALONE, policy_of_kind
+from tests.fixtures.kinds import KINDS as OTHER_KINDS
+from tests.fixtures.policies import HEADER, KINDS, episodes_of, policy_of, run_of
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +116,52 @@ def test_microcontrollers_are_estimates_from_exact_counts():
     part, row = microcontrollers.MICROCONTROLLERS[0], found[0]
     assert row["controller_us"] == pytest.approx((304 * part.multiply_add + 22 * part.tanh + part.step) / part.mhz)
     assert row["controller_us"] == pytest.approx(row["gears_us"][0])
+
+
+def test_gears_of_every_kind_are_timed(monkeypatch, capsys):
+    monkeypatch.setattr(callgrind, "is_installed", lambda: False)
+    header = OTHER_KINDS["every kind"]
+    policy = policy_of_kind(header, bias=3.0)
+    report = measure(policy, episodes_of(policy), lambda _: None, rounds=3)
+    assert set(report["ns_per_step"]["c"]) == {"controller", "gear0", "gear1", "gear2", "gear3"}
+    assert set(report["ns_per_step"]["onnx"]) == {"controller", "gear1", "gear2", "gear3"}  # nothing to compute in 0
+    assert report["ns_per_step"]["c"]["gear0"]["median"] < report["ns_per_step"]["c"]["gear3"]["median"]
+    assert report["gear_share"][0] > 0.1
+    assert report["flops_per_step"]["gear0"] == 0
+    flops = np.dot(report["gear_share"], header.cost.gears) + report["picks_per_step"] * header.cost.pick
+    assert report["flops_per_step"]["controller"] == pytest.approx(flops)
+    assert report["bytes"]["state"] == 16 + 4 * header.act_dim
+    assert json.loads(json.dumps(report))["gears"][0] == "hold"
+    print_deploy(report | {"from_environment": False})
+    shown = " ".join(capsys.readouterr().out.split())
+    for words in ("gears hold/2/3x2x4/frozen 4x3", "C, hold alone", "ONNX Runtime, frozen 4x3 alone", "state 24 bytes"):
+        assert words in shown
+
+
+def test_a_step_that_holds_takes_no_products():
+    header = OTHER_KINDS["every kind"]
+    assert microcontrollers.operations(header, 0) == (0, 0)
+    assert microcontrollers.operations(header, 2) == (4 * 3 + 3 * 2 + 2 * 4 + 4 * 2, 3 + 2 + 4 + 2)
+    assert microcontrollers.operations(header, 3) == (4 * 4 + 4 * 3 + 3 * 2, 4 + 3)  # clipped: no tanh at the end
+    assert microcontrollers.pick_operations(header) == (6 * 7 + 7 * 7 + 7 * 12, 14)  # it sees the last action
+    assert microcontrollers.pick_operations(ALONE) == (0, 0)
+
+
+def test_the_command_times_an_imported_policy(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(callgrind, "is_installed", lambda: False)
+    monkeypatch.setattr(deploy, "measure", partial(measure, rounds=3))
+    path = tmp_path / "imported.safetensors"
+    sizes = {"obs_dim": 5, "layout": HEADER.layout, "act_dim": 1, "action_low": (-1.0,), "action_high": (1.0,)}
+    policy_of_kind(replace(ALONE, task="cartpole-swingup", **sizes)).save(path)
+    result = bench(path, "--episodes", "1", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert (report["from_environment"], report["pick_ns"], report["flops_reduction"]) == (True, 0, 0)
+    assert set(report["ns_per_step"]["c"]) == {"controller", "gear0"}
+    print_deploy(report)
+    shown = capsys.readouterr().out
+    assert "pick of the master" not in shown
+    assert "frozen 4x3 alone" in shown
 
 
 def bench(*arguments):

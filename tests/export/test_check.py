@@ -19,11 +19,13 @@ class Playback:
         self.episode, self.alter, self.t = episode, alter, -1
         self.action = episode.policy.bounds.scale(episode.action)
 
-    def step_from(self, choice, left, observation):
+    def step_from(self, state, observation):
         self.t += 1
         np.testing.assert_array_equal(observation, self.episode.observation[self.t])
-        if left:
-            assert choice == self.episode.choice[self.t]
+        assert state.fresh == (self.t == 0)
+        np.testing.assert_array_equal(state.last_action, self.episode.action[self.t - 1] if self.t else [0])
+        if state.left:
+            assert state.choice == self.episode.choice[self.t]
         found = ExportedStep(int(self.episode.choice[self.t]), int(self.episode.gear[self.t]), self.action[self.t])
         return self.alter(self.t, found)
 

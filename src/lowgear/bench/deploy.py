@@ -1,7 +1,8 @@
 """What a controller costs where it runs: its C against its gears alone and against general runtimes, in one run.
 
-Gears alone are exports of the same policy that never ask the master: what a small-only or large-only C would be. All
-replay the same recorded episodes. Steps are timed back to back; `chained`, where each step waits for the action before
+Gears alone are exports of the same policy that never ask the master: what a small-only or large-only C would be. A gear
+that holds the last action is timed with a master of one unit that picks it for as long as an episode lasts. All replay
+the same recorded episodes. Steps are timed back to back; `chained`, where each step waits for the action before
 it, is the whole latency of one, which out-of-order processors hide otherwise.
 """
 
@@ -20,9 +21,12 @@ from lowgear.bench.clock import ROUNDS, StepTime, interleave
 from lowgear.evaluation.evaluate import Played
 from lowgear.evaluation.record import Episode
 from lowgear.export import compiler
+from lowgear.export.c_format import weight_bytes
+from lowgear.export.c_library import state_bytes
 from lowgear.export.plain import default_name
 from lowgear.policy.arrays import DoubleArray
 from lowgear.policy.file import Policy
+from lowgear.policy.header import LONGEST_PERIOD
 
 Progress = Callable[[str], None]
 CONTROLLER, PICKING = "controller", "picking"
@@ -90,18 +94,33 @@ def measure(policy: Policy, episodes: Sequence[Episode], progress: Progress, rou
 def _compile(policy: Policy, episodes: Sequence[Episode], folder: Path, cc: str) -> dict[str, CompiledReplay]:
     """The controller, each gear alone, and a controller that picks before every step."""
     name, header = default_name(policy.header.task), policy.header
-    headers = {CONTROLLER: header}
-    headers |= {f"gear{gear}": replace(header, forced_gear=gear) for gear in range(len(header.gears))}
-    headers[PICKING] = replace(header, periods=(1,) * len(header.periods))
-    return {
-        key: CompiledReplay(replace(policy, header=each), f"{name}_{key}", episodes, folder / key, cc)
-        for key, each in headers.items()
-    }
+    policies = {CONTROLLER: policy}
+    for number, gear in enumerate(header.gears):
+        alone = replace(policy, header=replace(header, forced_gear=number)) if gear.computes else _holding(policy)
+        policies[f"gear{number}"] = alone
+    if header.forced_gear is None:
+        policies[PICKING] = replace(policy, header=replace(header, periods=(1,) * len(header.periods)))
+    return {key: CompiledReplay(each, f"{name}_{key}", episodes, folder / key, cc) for key, each in policies.items()}
+
+
+def _holding(policy: Policy) -> Policy:
+    """The policy with a master that picks hold and stays with it, once the cheapest other gear has acted for a step."""
+    periods, gears = (1, LONGEST_PERIOD), len(policy.header.gears)
+    header = replace(policy.header, dial=None, known_prices=False, periods=periods, master_units=1)
+    values = np.zeros((1, header.choices), np.float32)
+    values[0, [1, gears]] = 1, 2  # the cheapest other gear for 1 step, hold for the longest period
+    hidden = [
+        (np.zeros((1, inputs, 1), np.float32), np.zeros((1, 1), np.float32)) for inputs in (header.master_inputs, 1)
+    ]
+    master = [*hidden, (np.zeros((1, 1, header.choices), np.float32), values)]
+    return Policy(header, policy.weights._replace(master=master, tariff=None))
 
 
 def _parts(times: Mapping[str, StepTime], replays: Mapping[str, CompiledReplay]) -> Latency:
-    """A pick is what the controller that always picks takes beyond its gears."""
+    """A pick is what the controller that always picks takes beyond its gears; nothing where there is one gear."""
     gears = tuple(times[key].median for key in replays if key.startswith("gear"))
+    if PICKING not in replays:
+        return Latency(gears, 0.0)
     share = replays[PICKING].shares / replays[PICKING].shares.sum()
     return Latency(gears, max(0.0, times[PICKING].median - float(np.dot(share, gears))))
 
@@ -150,5 +169,6 @@ def _report(
         "flops_to_time": saved / flops_reduction if flops_reduction > 0 else None,
         "flops_to_time_chained": saved_chained / flops_reduction if flops_reduction > 0 else None,
         "times_faster_than_onnx": {key: time.median / c[key] for key, time in times["onnx"].items()},
+        "bytes": {"weights": weight_bytes(policy, "float32"), "state": state_bytes(header)},
         "microcontrollers": microcontrollers.estimates(header, share.tolist(), picks),
     }

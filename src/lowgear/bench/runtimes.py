@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any
 
 from lowgear.evaluation.record import Episode
+from lowgear.export.check import states_of
+from lowgear.export.layers import activation_of, exported_networks
 from lowgear.policy.file import Policy
 
 Contender = Callable[[int], int]
@@ -24,8 +26,9 @@ def onnx(policy: Policy, episode: Episode) -> dict[str, Contender]:
     contenders = {
         f"gear{gear}": _one_by_one(partial(session(files[f"gear{gear}.onnx"]).run, None), rows)
         for gear in range(len(policy.header.gears))
+        if f"gear{gear}.onnx" in files  # one that holds the last action has none
     }
-    states = list(zip(episode.choice.tolist(), episode.left.tolist(), episode.observation, strict=True))[:STEPS]
+    states = list(zip(states_of(episode), episode.observation, strict=True))[:STEPS]
     return contenders | {"controller": _one_by_one(OnnxController(policy, files).step_from, states)}
 
 
@@ -37,15 +40,18 @@ def torch(policy: Policy, episode: Episode) -> dict[str, Contender]:
 
     set_num_threads(1)
     header, rows = policy.header, [(row[None].copy(),) for row in episode.observation[:STEPS]]
-    activation = nn.Tanh if header.activation == "tanh" else nn.ReLU
+    activations = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU, "leaky_relu": nn.LeakyReLU}
     contenders: dict[str, Contender] = {}
-    for gear, kind in enumerate(header.gears):
-        units = kind.hidden[0]
-        hidden = (nn.Linear(header.obs_dim, units), activation(), nn.Linear(units, units), activation())
-        module = nn.Sequential(*hidden, nn.Linear(units, header.act_dim), nn.Tanh()).eval()
+    for gear, layers in exported_networks(policy).gears.items():
+        parts: list[Any] = []
+        for layer in layers:
+            parts += [nn.Linear(*layer.weight.shape), activations[activation_of(header, gear)]()]
+        module = nn.Sequential(*parts[:-1], nn.Tanh() if header.gears[gear].squash == "tanh" else nn.Hardtanh()).eval()
+        clip = [from_numpy(bound) for bound in policy.weights.clips[gear] or ()] if policy.weights.clips else []
 
-        def act(row: Any, module: Any = module) -> None:
-            module(from_numpy(row)).numpy()
+        def act(row: Any, module: Any = module, clip: Any = clip) -> None:
+            seen = from_numpy(row)
+            module(seen.clamp(*clip) if clip else seen).numpy()
 
         contenders[f"gear{gear}"] = inference_mode()(_one_by_one(act, rows))
     return contenders

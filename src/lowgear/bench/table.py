@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lowgear.policy.gears import read_gear
+from lowgear.policy.gears import Gear, read_gear, small_of
 from lowgear.report.terminal import natural_width, print_table
 
 SPEED = (
@@ -30,7 +30,7 @@ def print_deploy(report: dict[str, Any]) -> None:
     shares = "/".join(f"{share:.1%}" for share in report["gear_share"])
     source = f"{report['episodes']} episodes" if report["from_environment"] else "random observations"
     console.print(
-        f"{report['task']}, gears {'/'.join(map(str, report['gears']))}, λ {report['cost_coefficient']:g}: "
+        f"{report['task']}, gears {'/'.join(map(str, _gears(report)))}, λ {report['cost_coefficient']:g}: "
         f"{report['steps']:,} steps of {source}, gears {shares}, {report['picks_per_step']:.2f} picks a step",
         markup=False,
     )
@@ -39,6 +39,10 @@ def print_deploy(report: dict[str, Any]) -> None:
         console.print(line)
     print_table(_estimates(report), console)
     console.print("Estimates: exact counts of multiply-adds and tanh times cycles assumed for each (docs/export.md).")
+
+
+def _gears(report: dict[str, Any]) -> list[Gear]:
+    return [read_gear(gear) for gear in report["gears"]]
 
 
 def print_train(report: dict[str, Any]) -> None:
@@ -76,7 +80,7 @@ def _times(report: dict[str, Any]) -> Table:
     )
     for kind, runtime in (("c", "C"), ("onnx", "ONNX Runtime"), ("torch", "PyTorch")):
         for key, ns in report["ns_per_step"][kind].items():
-            units = "controller" if key == "controller" else f"{report['gears'][int(key[4:])]} alone"
+            units = "controller" if key == "controller" else f"{_gears(report)[int(key[4:])]} alone"
             cells = [f"{ns['median']:.0f}", f"{ns['low']:.0f} to {ns['high']:.0f}"]
             if kind == "c":
                 cells += [f"{report['ns_per_step']['chained'][key]['median']:.0f}"]
@@ -96,9 +100,11 @@ def _conclusions(report: dict[str, Any]) -> list[str]:
             f": {report['flops_to_time']:.0%} of the FLOPs reduction becomes time "
             f"({report['flops_to_time_chained']:.0%} chained)"
         )
-    lines = [saved, f"A pick of the master takes {report['pick_ns']:.0f} ns."]
+    lines = [saved] if len(report["gears"]) > 1 else []  # of one gear nothing is saved, and nobody picks
+    lines += [f"A pick of the master takes {report['pick_ns']:.0f} ns."] * len(lines)
+    lines.append("Constants {weights:,} bytes, state {state} bytes.".format(**report["bytes"]))
     if report["times_faster_than_onnx"]:
-        faster = report["times_faster_than_onnx"]["gear0"]
+        faster = report["times_faster_than_onnx"][f"gear{small_of(_gears(report))}"]
         lines.append(f"Small-gear steps are {faster:.0f} times faster than ONNX Runtime's.")
     lines.append(f"{report['compiler']}, {' '.join(report['flags'])}")
     if report["instructions_per_step"]:
@@ -112,7 +118,8 @@ def _conclusions(report: dict[str, Any]) -> list[str]:
 
 
 def _estimates(report: dict[str, Any]) -> Table:
-    table = _table("estimate, µs per step", "controller", *(f"{units} units" for units in report["gears"]), "saved")
+    heads = [f"{gear} units" if gear.computes and gear.hidden else str(gear) for gear in _gears(report)]
+    table = _table("estimate, µs per step", "controller", *heads, "saved")
     for part in report["microcontrollers"]:
         cells = [f"{part['controller_us']:.0f}", *(f"{us:.0f}" for us in part["gears_us"])]
         table.add_row(part["name"], *cells, f"{part['time_reduction']:.1%}")

@@ -65,14 +65,14 @@ def deploy(
 
 
 def _source(path: Path, agent: int | None, best: bool, cost_coefficient: float | None, trust: bool) -> "Source":
-    """The controller of a run or a policy file; one that never shifts is an error."""
+    """The controller of a run or a policy file; one that has gears and never shifts is an error."""
     from lowgear.export.source import read
 
     source = read(path, agent, best, cost_coefficient, trust)
     header = source.policy.header
     if source.chosen:
         click.echo(f"note: {source.chosen}", err=True)
-    if header.forced_gear is not None:
+    if header.forced_gear is not None and len(header.gears) > 1:
         raise LowgearError(
             f"{source.path} is {header.variant}: it never shifts, so there is nothing to compare; "
             "name an asymmetric agent with --agent K, whose gears are timed alone as well"

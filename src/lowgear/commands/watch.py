@@ -54,8 +54,8 @@ def watch(
         raise LowgearError(f"watching needs {error.name}: pip install 'lowgear[report]'") from None
     from rich.console import Console
 
-    from lowgear.config import recipes, tasks
-    from lowgear.export.source import read
+    from lowgear.config import tasks
+    from lowgear.export.source import ends_on_success, read
 
     if seed < 0:
         raise LowgearError(f"--seed {seed}: write 0 or more")
@@ -70,7 +70,7 @@ def watch(
     master = "boltzmann" if header.boltzmann else "greedy"
     shown = out is None and window.has_display()
     with Console(stderr=True).status("opening the simulator") as status:
-        simulator = open_simulator(header, recipes.find(header.recipe, header.task).end_on_success)
+        simulator = open_simulator(header, ends_on_success(header))
         with closing(simulator):
             if simulator.render is None:
                 raise LowgearError(f"{header.task} cannot be drawn here: {simulator.render_error}")

@@ -8,7 +8,6 @@ from typing import Any
 
 from lowgear import CallableRoom, LowgearError, __version__
 from lowgear.export.c_format import export_c
-from lowgear.export.layers import check_kinds
 from lowgear.export.numpy_format import export_numpy
 from lowgear.export.onnx_format import export_onnx
 from lowgear.export.plain import check_name
@@ -34,7 +33,6 @@ def export(
         raise LowgearError(f"--weights {request.weights} is for --format c; {format_name} keeps float32")
     check_name(request.name)
     check_header(header, f"could not export {source.path}")
-    check_kinds(header)
     writable(out)
     made = (make or FORMATS[format_name])(request)
     report = {

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from lowgear.export.c_maths import EXP_ERROR, TANH_ERROR, exp_source, tanh_loops, tanh_source
-from lowgear.export.layers import ExportedNetworks, activation_of
+from lowgear.export.layers import ExportedNetworks, activation_of, holds
 from lowgear.policy.file import PolicyHeader
 
 # What each is in C, where it is a function of its own; x that is NaN stays NaN.
@@ -23,7 +23,7 @@ def functions_of(header: PolicyHeader, networks: ExportedNetworks) -> set[str]:
     found = set() if networks.master is None else {header.activation}
     for gear, layers in networks.gears.items():
         found |= {header.gears[gear].squash} | ({activation_of(header, gear)} if len(layers) > 1 else set())
-    return found
+    return found | ({CLIP} if holds(header) else set())
 
 
 def libm_of(functions: Iterable[str]) -> list[str]:

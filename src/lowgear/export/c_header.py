@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from lowgear import __version__
 from lowgear.export.c_arrays import number
+from lowgear.export.layers import holds
 from lowgear.export.plain import constants, plain
 from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.file import Policy, PolicyHeader
@@ -13,6 +14,7 @@ from lowgear.policy.file import Policy, PolicyHeader
 def c_header(policy: Policy, name: str) -> str:
     """NAME.h."""
     header, upper = policy.header, name.upper()
+    kept, after, more = _hold_text(header, name) if holds(header) else ("", "", "")
     dial = _dial_declarations(header, name) if policy.turns and header.forced_gear is None else ""
     observations, actions = _ranges(_observations(header)), _ranges(_actions(header))
     return f"""\
@@ -45,15 +47,15 @@ typedef struct {name}_state {{
     int left;       /* steps it still holds; 0: the master picks before the next action */
     float position; /* of the dial, -1 to 1 */
     float cost_coefficient; /* what it stands for; set both with {name}_set_cost_coefficient, where there is one */
-}} {name}_state;
+{kept}}} {name}_state;
 
 /* Makes a state ready for its first episode; the dial stands where it was when exported. */
 void {name}_init({name}_state *state);
 
-/* Begins a new episode; the dial stays as it is. */
+/* Begins a new episode; the dial stays as it is.{after} */
 void {name}_reset({name}_state *state);
 
-/* Reads an observation, writes an action, returns the gear that acted: 0 is the cheapest. */
+/* Reads an observation, writes an action, returns the gear that acted: 0 is the cheapest.{more} */
 int {name}_step({name}_state *state, const float *observation, float *action);
 
 /* The gear of the last step. */
@@ -65,6 +67,15 @@ int {name}_gear(const {name}_state *state);
 
 #endif
 """
+
+
+def _hold_text(header: PolicyHeader, name: str) -> tuple[str, str, str]:
+    """What a gear that holds the last action adds: to the state, to a reset, to a step."""
+    return (
+        f"    float last_action[{header.act_dim}]; /* in -1 to 1, before it is scaled: what gear 0 repeats */\n",
+        f" There is nothing to repeat, so\n   another gear than 0 acts first; {name}_gear gives -1 until then.",
+        " It\n   repeats the last action.",
+    )
 
 
 def about(header: PolicyHeader) -> str:

@@ -9,9 +9,10 @@ import numpy as np
 
 from lowgear.envs.protocol import BatchEnv
 from lowgear.export import compiler
-from lowgear.export.check import ExportedStep
+from lowgear.export.check import ExportedStep, StateBefore
+from lowgear.export.layers import holds
 from lowgear.policy.arrays import DoubleArray, FloatArray
-from lowgear.policy.file import Policy
+from lowgear.policy.file import Policy, PolicyHeader
 
 FLOATS = ctypes.POINTER(ctypes.c_float)
 
@@ -25,6 +26,18 @@ class State(ctypes.Structure):
         ("position", ctypes.c_float),
         ("cost_coefficient", ctypes.c_float),
     )
+    last_action: Any  # of controllers with a gear that holds it
+
+
+def state_type(header: PolicyHeader) -> type[State]:
+    """With the last action where a gear holds it."""
+    last = (("last_action", ctypes.c_float * header.act_dim),)
+    return type("HoldingState", (State,), {"_fields_": last}) if holds(header) else State
+
+
+def state_bytes(header: PolicyHeader) -> int:
+    """Of RAM that a controller needs between steps."""
+    return ctypes.sizeof(state_type(header))
 
 
 class Library:
@@ -32,6 +45,7 @@ class Library:
 
     def __init__(self, path: Path, name: str, policy: Policy) -> None:
         self.policy, self._name, self._library = policy, name, ctypes.CDLL(str(path))
+        self._state = state_type(policy.header)
 
     def function(self, what: str) -> Any:
         """NAME_what, which takes a state first; None where there is none."""
@@ -39,7 +53,7 @@ class Library:
 
     def init(self) -> State:
         """A state ready for its first episode."""
-        state = State()
+        state = self._state()
         self.function("init")(ctypes.byref(state))
         return state
 
@@ -50,12 +64,17 @@ class Library:
         pointers = observation.ctypes.data_as(FLOATS), action.ctypes.data_as(FLOATS)
         return int(self.function("step")(ctypes.byref(state), *pointers)), action
 
-    def step_from(self, choice: int, left: int, observation: FloatArray) -> ExportedStep:
+    def step_from(self, before: StateBefore, observation: FloatArray) -> ExportedStep:
         """One step from a state, whose dial stands as exported."""
         state, forced = self.init(), self.policy.header.forced_gear
-        state.choice, state.left = choice if forced is None else forced, left
+        if not (before.fresh and holds(self.policy.header)):  # else as reset leaves it
+            state.choice, state.left = before.choice if forced is None else forced, before.left
+        if not holds(self.policy.header):
+            gear, action = self.step(state, observation)
+            return ExportedStep(int(state.choice), gear, action)
+        state.last_action[:] = before.last_action.tolist()
         gear, action = self.step(state, observation)
-        return ExportedStep(int(state.choice), gear, action)
+        return ExportedStep(int(state.choice), gear, action, np.array(state.last_action, np.float32))
 
 
 def build_library(files: dict[str, bytes], name: str, policy: Policy, folder: Path, cc: str) -> Library:

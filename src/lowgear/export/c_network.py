@@ -1,10 +1,14 @@
 """C functions of the controller's networks: one product for each shape, one function for each gear and the master."""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from lowgear.export.c_activations import activation_loops
 from lowgear.export.c_arrays import Shape, array, layer_arrays, shape_of
-from lowgear.export.layers import ExportedLayer, activation_of
+from lowgear.export.layers import ExportedLayer, activation_of, holds
 from lowgear.export.plain import plain
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.file import Policy, PolicyHeader
@@ -70,7 +74,10 @@ static inline void {_dense_name(name, shape)}(const {kind} *restrict weight, {sc
 def gear_source(
     name: str, gear: int, layers: Sequence[ExportedLayer], header: PolicyHeader, clip: Clip | None = None
 ) -> str:
-    """The arrays of one gear and `NAME_gearG(x, action)`; a NaN on the way reaches every number of the action."""
+    """The arrays of one gear and `NAME_gearG(x, action)`; a NaN on the way stays one.
+
+    Where a gear holds the last action, it is in [-1, 1] here, and scaled afterwards.
+    """
     own, last, kind = f"{name}_gear{gear}", shape_of(layers[-1]), header.gears[gear]
     arrays, rows, clipping = _network_arrays(own, layers), _row_declarations(layers), ""
     if clip is not None:
@@ -91,58 +98,97 @@ static void {own}(const float *restrict x, float *restrict action)
 {clipping}{forward}\
 {activation_loops(name, last.loop(name), "out", kind.squash)}\
     for (j = 0; j < {last.outputs}; ++j)
-        action[j] = {name}_within(out[j], j);
+        action[j] = {f"{name}_unit(out[j])" if holds(header) else f"{name}_within(out[j], j)"};
 }}
 """
 
 
-def split_dial_row(
-    master: Sequence[ExportedLayer] | None, header: PolicyHeader
-) -> tuple[Sequence[ExportedLayer] | None, FloatArray | None]:
-    """The master without the weights of the dial's position, and these, where the position is an input."""
-    if master is None or not header.sees_position:
-        return master, None
-    first = master[0]
-    return [first._replace(weight=first.weight[:-1]), *master[1:]], first.dequantised[-1]
+class Master(NamedTuple):
+    """The master's layers on the observation, and what its other inputs add to the first of their sums."""
+
+    layers: Sequence[ExportedLayer]
+    last: ExportedLayer | None  # of the last action, where a gear holds it
+    dial_row: FloatArray | None  # of the dial's position, where it is an input
+
+    @property
+    def all_layers(self) -> list[ExportedLayer]:
+        """Every product that it has."""
+        return [*self.layers, *([] if self.last is None else [self.last])]
 
 
-def master_source(name: str, layers: Sequence[ExportedLayer], dial_row: FloatArray | None, policy: Policy) -> str:
+def split_master(layers: Sequence[ExportedLayer], header: PolicyHeader) -> Master:
+    """The master, its first layer by inputs."""
+    first, obs, end = layers[0], header.obs_dim, header.obs_dim + header.act_dim * header.sees_action
+    return Master(
+        [first._replace(weight=first.weight[:obs]), *layers[1:]],
+        first._replace(weight=first.weight[obs:end]) if header.sees_action else None,
+        first.dequantised[-1] if header.sees_position else None,
+    )
+
+
+def master_source(name: str, master: Master, policy: Policy) -> str:
     """The master's arrays and `NAME_pick(x, state)`, which returns the first of its best choices.
 
-    The dial's position shifts where the first sum starts, so that the observation need not be copied to append it.
+    The last action and the dial's position shift where the first sum starts, so that the observation need not be copied
+    to append them.
     """
-    header, tariff, own = policy.header, policy.weights.tariff, f"{name}_master"
+    header, tariff, own, layers = policy.header, policy.weights.tariff, f"{name}_master", master.layers
     choices = len(header.gears) * len(header.periods)
-    arrays, start_row, begin, charge = _network_arrays(own, layers), "", "", ""
-    if dial_row is not None:
-        shape = shape_of(layers[0])
-        arrays += array(f"{own}_dial", shape.pad(dial_row))
-        start_row = f"    float start[{shape.columns}];\n"
-        begin = f"""\
-    {shape.loop(name)}
-        start[j] = {own}_0_bias[j] + state->position * {own}_dial[j];
-"""
+    start_arrays, begin = _start_source(name, own, master)
+    arrays, charge = _network_arrays(own, layers) + start_arrays, ""
+    start_row = f"    float start[{shape_of(layers[0]).columns}];\n" if begin else ""
     if tariff is not None:
         arrays += array(f"{own}_tariff", tariff.each[0])
         charge = f"""\
     for (j = 0; j < {choices}; ++j)
         out[j] -= state->cost_coefficient * {own}_tariff[j];
 """
-    unused = "" if header.dial is not None else "    (void)state;\n"
-    start = None if dial_row is None else "start"
+    unused = "" if header.dial is not None or holds(header) else "    (void)state;\n"
+    forward = _forward(name, own, layers, header.activation, "start" if begin else None)
     return f"""\
 /* The master: {header.master_units} units, {choices} choices. */
 {arrays}
 static int {name}_pick(const float *restrict x, const {name}_state *state)
 {{
 {_row_declarations(layers)}
-{start_row}    int j, best = 0;
-{unused}{begin}{_forward(name, own, layers, header.activation, start)}{charge}\
-    for (j = 1; j < {choices}; ++j)
-        best = out[j] > out[best] ? j : best;
+{start_row}    int j, best = {int(holds(header))};
+{unused}{begin}{forward}{charge}{_best_source(header, choices)}\
     return best;
 }}
 """
+
+
+def _start_source(name: str, own: str, master: Master) -> tuple[str, str]:
+    """Arrays and statements that fill `start`, from which the master's first sums go on; nothing if from the bias."""
+    arrays, text, sums, shape = "", "", f"{own}_0_bias[j]", shape_of(master.layers[0])
+    if master.last is not None:
+        arrays, last = array(f"{own}_last_weight", *_typed(shape.pad(master.last.weight))), shape_of(master.last)
+        scale = "" if master.last.scale is None else f"{own}_0_scale, "
+        text = f"    {_dense_name(name, last)}({own}_last_weight, {scale}{own}_0_bias, state->last_action, start);\n"
+        sums = "start[j]"
+    if master.dial_row is not None:
+        arrays += array(f"{own}_dial", shape.pad(master.dial_row))
+        text += f"    {shape.loop(name)}\n        start[j] = {sums} + state->position * {own}_dial[j];\n"
+    return arrays, text
+
+
+def _best_source(header: PolicyHeader, choices: int) -> str:
+    """The first of the best values. Where a gear holds, NaN gives gear 1, in whose action it shows."""
+    if not holds(header):
+        return f"""\
+    for (j = 1; j < {choices}; ++j)
+        best = out[j] > out[best] ? j : best;
+"""
+    return f"""\
+    for (j = 0; j < {choices}; ++j)
+        if (state->choice >= 0 || j % {len(header.gears)}) /* at an episode's start there is nothing to repeat */
+            best = out[j] > out[best] || (out[j] == out[best] && j < best) ? j : best;
+"""
+
+
+def _typed(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
+    """With their type in C."""
+    return values, "int8_t" if values.dtype == np.int8 else "float"
 
 
 def _dense_name(name: str, shape: Shape) -> str:

@@ -11,13 +11,13 @@ from lowgear.export.c_activations import accuracy_of, activation_source, functio
 from lowgear.export.c_arrays import array, number, shape_of
 from lowgear.export.c_header import about
 from lowgear.export.c_maths import asinh_source
-from lowgear.export.c_network import columns_source, dense_source, gear_source, master_source, split_dial_row
+from lowgear.export.c_network import columns_source, dense_source, gear_source, master_source, split_master
 from lowgear.export.c_selftest import selftest_source
 from lowgear.export.c_step import step_source
-from lowgear.export.layers import exported_networks
+from lowgear.export.layers import exported_networks, holds
 from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.dial import SLACK, Dial
-from lowgear.policy.file import Policy
+from lowgear.policy.file import Policy, PolicyHeader
 
 NO_FAST_MATH = """\
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(_M_FP_FAST)
@@ -30,8 +30,8 @@ def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
     """NAME.c, with a whole episode to test itself on."""
     header, upper, int8 = policy.header, name.upper(), weights == "int8"
     networks = exported_networks(policy, weights)
-    gears, (master, dial_row) = networks.gears, split_dial_row(networks.master, header)
-    shapes = {shape_of(layer) for layers in (*gears.values(), master or ()) for layer in layers}
+    gears, master = networks.gears, None if networks.master is None else split_master(networks.master, header)
+    layers = [layer for network in gears.values() for layer in network] + ([] if master is None else master.all_layers)
     dial, functions = header.dial if policy.turns and master is not None else None, functions_of(header, networks)
     libm = [*libm_of(functions), *([] if dial is None else ["asinhf"])]
     parts = [
@@ -50,10 +50,10 @@ def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
         "#include <stdint.h>\n" if int8 or "expf" in libm else "",
         columns_source(name),
         activation_source(name, functions),
-        *(dense_source(name, shape, int8) for shape in sorted(shapes)),
+        *(dense_source(name, shape, int8) for shape in sorted({shape_of(layer) for layer in layers})),
         _bounds_source(policy, name),
-        *(gear_source(name, gear, layers, header, networks.clips.get(gear)) for gear, layers in gears.items()),
-        "" if master is None else master_source(name, master, dial_row, policy),
+        *(gear_source(name, gear, own, header, networks.clips.get(gear)) for gear, own in gears.items()),
+        "" if master is None else master_source(name, master, policy),
         step_source(header, name, list(gears)),
         "" if dial is None else _dial_source(dial, name),
         selftest_source(policy, name, example),
@@ -90,12 +90,31 @@ static void {name}_sound(const float *observation, float *room)
     }}
 }}
 
-/* Only weights near the end of a float's range still overflow: then the lower bound. */
+{_finite_source(policy.header, name, lower)}"""
+
+
+def _finite_source(header: PolicyHeader, name: str, lower: str) -> str:
+    why = "/* Only weights near the end of a float's range still overflow: then the lower bound. */"
+    if not holds(header):
+        return f"""\
+{why}
 static void {name}_finite(float *action)
 {{
     int j;
-    for (j = 0; j < {policy.header.act_dim}; ++j)
+    for (j = 0; j < {header.act_dim}; ++j)
         action[j] = action[j] == action[j] ? action[j] : {lower};
+}}
+"""
+    return f"""\
+{why}
+static void {name}_finite(float *action, float *last_action)
+{{
+    int j;
+    for (j = 0; j < {header.act_dim}; ++j)
+        if (action[j] != action[j]) {{
+            action[j] = {lower};
+            last_action[j] = -1.0f;
+        }}
 }}
 """
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from lowgear.export.c_arrays import array, number
+from lowgear.export.layers import holds
 from lowgear.policy.file import PolicyHeader
 
 
@@ -23,6 +24,12 @@ def step_source(header: PolicyHeader, name: str, used: Sequence[int]) -> str:
     gear = {name}_gear(state);
 """
     calls = "".join(f"    if (gear == {gear})\n        {name}_gear{gear}(x, action);\n    else\n" for gear in used[:-1])
+    calls += f"        {name}_gear{used[-1]}(x, action);\n"
+    first, clear, declared, fixed = forced or 0, "", "", "action"
+    if holds(header):
+        pick, calls = f"    int j;\n{pick}", _kept_calls(header, name, used)
+        first, declared, fixed = -1, "    int j;\n", "action, state->last_action"
+        clear = f"    for (j = 0; j < {header.act_dim}; ++j)\n        state->last_action[j] = 0.0f;\n"
     counter, is_wrong = _soundness(header)
     return f"""\
 {periods}void {name}_init({name}_state *state)
@@ -34,9 +41,9 @@ def step_source(header: PolicyHeader, name: str, used: Sequence[int]) -> str:
 
 void {name}_reset({name}_state *state)
 {{
-    state->choice = {forced or 0};
+{declared}    state->choice = {first};
     state->left = 0;
-}}
+{clear}}}
 
 int {name}_gear(const {name}_state *state)
 {{
@@ -45,8 +52,7 @@ int {name}_gear(const {name}_state *state)
 
 static void {name}_act({name}_state *state, const float *restrict x, float *restrict action)
 {{
-{pick}{calls}        {name}_gear{used[-1]}(x, action);
-}}
+{pick}{calls}}}
 
 int {name}_step({name}_state *state, const float *observation, float *action)
 {{
@@ -57,10 +63,23 @@ int {name}_step({name}_state *state, const float *observation, float *action)
         *state = before;
         {name}_sound(observation, room);
         {name}_act(state, room, action);
-        {name}_finite(action);
+        {name}_finite({fixed});
     }}
     return {name}_gear(state);
 }}
+"""
+
+
+def _kept_calls(header: PolicyHeader, name: str, used: Sequence[int]) -> str:
+    """A gear that computes writes the last action, gear 0 leaves it as it is; then it is scaled."""
+    text = "".join(
+        f"    {'else ' * (place > 0)}if (gear == {gear})\n        {name}_gear{gear}(x, state->last_action);\n"
+        for place, gear in enumerate(used)
+    )
+    return f"""\
+{text}\
+    for (j = 0; j < {header.act_dim}; ++j)
+        action[j] = {name}_within(state->last_action[j], j);
 """
 
 

@@ -4,11 +4,12 @@ Before each step the exported controller is given the state that the network was
 once and does not carry on. A pick may differ only where the network's two best values tie within rounding.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from lowgear import LowgearError
 from lowgear.evaluation.record import Episode
@@ -19,18 +20,28 @@ from lowgear.policy.file import Policy
 TOLERANCE = 1e-5  # of an action, in halves of its range; and of the master's values, relative, below which they tie
 
 
+class StateBefore(NamedTuple):
+    """The state of a controller before a step."""
+
+    choice: int
+    left: int  # steps that the choice still holds
+    last_action: FloatArray  # in [-1, 1], which a gear that holds would repeat
+    fresh: bool  # an episode begins, and there is no last action
+
+
 class ExportedStep(NamedTuple):
     """What an exported controller did in one step."""
 
     choice: int
     gear: int
     action: FloatArray  # in the environment's units
+    last_action: FloatArray | None = None  # as its state has it afterwards, in [-1, 1]; None where no gear holds it
 
 
 class ExportedController(Protocol):
     """An exported controller that can be put into any state."""
 
-    def step_from(self, choice: int, left: int, observation: FloatArray) -> ExportedStep:
+    def step_from(self, state: StateBefore, observation: FloatArray) -> ExportedStep:
         """One step from a state."""
 
 
@@ -53,17 +64,17 @@ def compare(exported: ExportedController, episodes: Sequence[Episode], from_envi
     for episode in episodes:
         policy, gears = episode.policy, len(episode.policy.header.gears)
         network, tied = Controller.from_policies([policy]), margins(episode) <= TOLERANCE
-        actions, previous = policy.bounds.scale(episode.action), 0
-        for t, observation in enumerate(episode.observation):
+        for t, (state, observation) in enumerate(zip(states_of(episode), episode.observation, strict=True)):
             choice, gear = int(episode.choice[t]), int(episode.gear[t])
-            step = exported.step_from(previous if episode.due[t] else choice, int(episode.left[t]), observation)
-            expected = actions[t]
+            step = exported.step_from(state, observation)
+            expected = episode.action[t]
             if (step.choice, step.gear) != (choice, gear):
                 tie = bool(tied[t]) and step.gear == step.choice % gears
                 ties, wrong = ties + tie, wrong + (not tie)
-                expected = gear_action(network, policy, step.gear, observation)
-            largest = max(largest, action_error(policy, step.action, expected))
-            previous = choice
+                expected = gear_action(network, step.gear, observation, state)
+            largest = max(largest, action_error(policy, step.action, policy.bounds.scale(expected)))
+            if step.last_action is not None:
+                largest = max(largest, _largest(step.last_action, expected))
     return Comparison(
         episodes=len(episodes),
         steps=sum(episode.steps for episode in episodes),
@@ -73,6 +84,14 @@ def compare(exported: ExportedController, episodes: Sequence[Episode], from_envi
         largest_action_error=largest,
         from_environment=from_environment,
     )
+
+
+def states_of(episode: Episode) -> Iterator[StateBefore]:
+    """The states that its controller was in before each step."""
+    previous = 0
+    for t, (choice, last_action) in enumerate(zip(episode.choice.tolist(), episode.last_action, strict=True)):
+        yield StateBefore(previous if episode.due[t] else choice, int(episode.left[t]), last_action, t == 0)
+        previous = choice
 
 
 def require_equal(comparison: Comparison, what: str) -> Comparison:
@@ -105,13 +124,18 @@ def clearest(episodes: Sequence[Episode]) -> Episode:
 def action_error(policy: Policy, action: FloatArray, expected: FloatArray) -> float:
     """The largest difference of two actions, in halves of the range; infinite where one is not finite."""
     half = np.maximum((policy.bounds.high - policy.bounds.low) / 2, 1e-30)
-    gap = np.abs(action.astype(np.float64) - expected) / half
-    return float(gap.max()) if np.isfinite(gap).all() else float("inf")
+    return _largest(action / half, expected / half)
 
 
-def gear_action(network: Controller, policy: Policy, gear: int, observation: FloatArray) -> FloatArray:
-    """What one gear of the network does, in the environment's units; NaN of a gear that does not exist."""
+def gear_action(network: Controller, gear: int, observation: FloatArray, state: StateBefore) -> FloatArray:
+    """What one gear of the network does, in [-1, 1]; NaN of a gear that does not exist."""
     if not 0 <= gear < network.gears:
-        return np.full(policy.header.act_dim, np.nan, np.float32)
-    action: FloatArray = policy.bounds.scale(network.act_with(gear, observation[None, None]))[0, 0]
+        return np.full_like(state.last_action, np.nan)
+    action: FloatArray = network.act_with(gear, observation[None, None], state.last_action[None, None])[0, 0]
     return action
+
+
+def _largest(found: npt.NDArray[np.floating], expected: npt.NDArray[np.floating]) -> float:
+    """The largest difference; infinite where one is not finite."""
+    gap = np.abs(found.astype(np.float64) - expected)
+    return float(gap.max()) if np.isfinite(gap).all() else float("inf")

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lowgear import LowgearError
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.file import Policy, PolicyHeader
 from lowgear.policy.networks import Clip, Layers
@@ -32,7 +31,7 @@ class ExportedLayer(NamedTuple):
 
 
 class ExportedNetworks(NamedTuple):
-    """What a controller runs: all gears and the master, or a forced gear alone."""
+    """What a controller runs: all gears that compute and the master, or a forced gear alone."""
 
     gears: dict[int, list[ExportedLayer]]
     master: list[ExportedLayer] | None
@@ -44,18 +43,16 @@ def activation_of(header: PolicyHeader, gear: int) -> str:
     return header.gears[gear].activation or header.activation
 
 
-def check_kinds(header: PolicyHeader) -> None:
-    """An error where exports do not know a gear's kind."""
-    for number, gear in enumerate(header.gears):
-        if not gear.computes:
-            raise LowgearError(f"gear {number} is {gear.description}, which can't be exported or timed yet")
+def holds(header: PolicyHeader) -> bool:
+    """Whether an export keeps the last action: where its master can pick a gear that repeats it."""
+    return header.sees_action and header.forced_gear is None
 
 
 def exported_networks(policy: Policy, weights: str = "float32") -> ExportedNetworks:
     """With float32 or int8 weights; actors without the half of their last layer that only training needs."""
     header = policy.header
-    check_kinds(header)
-    numbers = range(len(header.gears)) if header.forced_gear is None else [header.forced_gear]
+    computing = [number for number, gear in enumerate(header.gears) if gear.computes]
+    numbers = computing if header.forced_gear is None else [header.forced_gear]
     gears = {gear: _export_layers(policy.weights.gears[gear], weights, header.act_dim) for gear in numbers}
     clips = {gear: clip for gear, clip in enumerate(policy.weights.clips) if clip is not None and gear in gears}
     return ExportedNetworks(

@@ -7,13 +7,15 @@ import numpy as np
 
 from lowgear import LowgearError
 from lowgear.evaluation.record import Episode
-from lowgear.export.check import ExportedStep, action_error
+from lowgear.export.check import ExportedStep, StateBefore, action_error
+from lowgear.export.layers import holds
 from lowgear.export.source import ExportFiles, ExportRequest
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.controller import Controller
 from lowgear.policy.file import Policy
 
 CHECKED_STEPS = 100  # of each gear's own model
+START = -1  # the choice that begins an episode, where a gear holds the last action
 
 
 def export_onnx(request: ExportRequest) -> ExportFiles:
@@ -48,18 +50,21 @@ class OnnxController:
 
     def __init__(self, policy: Policy, files: dict[str, bytes]) -> None:
         header = policy.header
-        self._forced = header.forced_gear
+        self._forced, self._holds = header.forced_gear, holds(header)
         self._session = session(files["controller.onnx" if self._forced is None else f"gear{self._forced}.onnx"])
         position = None if header.dial is None else header.dial.position(header.cost_coefficient)
         self._dial = {} if position is None else {"position": np.array([position], np.float32)}
 
-    def step_from(self, choice: int, left: int, observation: FloatArray) -> ExportedStep:
+    def step_from(self, state: StateBefore, observation: FloatArray) -> ExportedStep:
         """One step from a state."""
         if self._forced is not None:
             return ExportedStep(self._forced, self._forced, act_alone(self._session, observation))
-        inputs = {"observation": observation[None], "choice": np.array([choice]), "left": np.array([left])}
-        action, gear, chosen, _ = self._session.run(None, inputs | self._dial)
-        return ExportedStep(int(chosen[0]), int(gear[0]), action[0])
+        choice = START if self._holds and state.fresh else state.choice
+        inputs = {"observation": observation[None], "choice": np.array([choice]), "left": np.array([state.left])}
+        if self._holds:
+            inputs["last_action"] = state.last_action[None]
+        action, gear, chosen, _, *last_action = self._session.run(None, inputs | self._dial)
+        return ExportedStep(int(chosen[0]), int(gear[0]), action[0], last_action[0][0] if last_action else None)
 
 
 def act_alone(gear: Any, observation: FloatArray) -> FloatArray:

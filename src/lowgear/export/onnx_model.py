@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from lowgear import LowgearError
-from lowgear.export.layers import ExportedNetworks, activation_of, exported_networks
+from lowgear.export.layers import ExportedNetworks, activation_of, exported_networks, holds
 from lowgear.export.plain import plain
 from lowgear.policy.controller import OBSERVATION_LIMIT
 from lowgear.policy.file import Policy
@@ -19,7 +19,7 @@ except ImportError:
 
 OPSET = 17
 IR_VERSION = 8  # ONNX 1.10 and ONNX Runtime 1.10, or later
-FLOAT, INT = TensorProto.FLOAT, TensorProto.INT64
+FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "tanh": ("Tanh", {}),
     "relu": ("Relu", {}),
@@ -37,11 +37,23 @@ def onnx_files(policy: Policy) -> dict[str, bytes]:
     - master: `observation`, and `position` (1,) where there is a dial, in; `choice` (1,) out
     - controller, one step: `observation`, `choice`, `left` and `position` in; `action`, `gear`, `next_choice` and
       `next_left` out; only the chosen gear is computed
+
+    Where gear 0 holds the last action, it has no model. The master has `last_action` (1, act), in [-1, 1], and `start`
+    (1,), true before an episode's first step, as inputs. The controller has `last_action`, and a `choice` of -1 begins
+    an episode; `next_last_action` comes out last.
     """
     header, networks = policy.header, exported_networks(policy)
     observation = make_tensor_value_info("observation", FLOAT, [1, header.obs_dim])
     action = make_tensor_value_info("action", FLOAT, [1, header.act_dim])
     position = [] if header.dial is None else [make_tensor_value_info("position", FLOAT, [1])]
+    last, start, next_last = (
+        [make_tensor_value_info(name, kind, shape)] if holds(header) else []
+        for name, kind, shape in (
+            ("last_action", FLOAT, [1, header.act_dim]),
+            ("start", BOOL, [1]),
+            ("next_last_action", FLOAT, [1, header.act_dim]),
+        )
+    )
 
     def integers(*names: str) -> list[Any]:
         return [make_tensor_value_info(name, INT, [1]) for name in names]
@@ -51,10 +63,10 @@ def onnx_files(policy: Policy) -> dict[str, bytes]:
         graph = Graph(policy, networks)
         models[f"gear{gear}"] = graph.model(f"gear{gear}", graph.gear(gear, "action"), [observation], [action])
     if networks.master is not None:
-        graph, inputs = Graph(policy, networks), [observation, *position]
+        graph, inputs = Graph(policy, networks), [observation, *last, *start, *position]
         models["master"] = graph.model("master", graph.master("choice"), inputs, integers("choice"))
-        graph, inputs = Graph(policy, networks), [observation, *integers("choice", "left"), *position]
-        outputs = [action, *integers("gear", "next_choice", "next_left")]
+        graph, inputs = Graph(policy, networks), [observation, *integers("choice", "left"), *last, *position]
+        outputs = [action, *integers("gear", "next_choice", "next_left"), *next_last]
         models["controller"] = graph.model("controller", graph.controller(), inputs, outputs)
     return {f"{name}.onnx": model.SerializeToString() for name, model in models.items()}
 
@@ -119,12 +131,16 @@ class Graph:
 
     def gear(self, gear: int, out: str) -> Nodes:
         """From `readable` to an action within its bounds."""
-        name, low, high = f"gear{gear}", self.policy.bounds.low, self.policy.bounds.high
+        scaled = self.within(f"gear{gear}", out)
+        return [*self.unit(gear, f"gear{gear}_unit"), *scaled]
+
+    def within(self, name: str, out: str) -> Nodes:
+        """From NAME_unit, in [-1, 1], to an action within its bounds."""
+        low, high = self.policy.bounds.low, self.policy.bounds.high
         half = self.constant(f"{name}_half", (high - low) / 2)
         middle = self.constant(f"{name}_middle", (high + low) / 2)
         lower, upper = self.constant(f"{name}_low", low), self.constant(f"{name}_high", high)
         return [
-            *self.unit(gear, f"{name}_unit"),
             make_node("Mul", [f"{name}_unit", half], [f"{name}_scaled"]),
             make_node("Add", [f"{name}_scaled", middle], [f"{name}_moved"]),
             make_node("Max", [f"{name}_moved", lower], [f"{name}_above"]),
@@ -151,14 +167,19 @@ class Graph:
         ]
 
     def master(self, out: str) -> Nodes:
-        """From `readable` and, where there is a dial, `position` to the best choice."""
+        """From `readable` and, where there are any, `last_action`, `start` and `position` to the best choice."""
         nodes: Nodes = []
+        seen = ["readable"]
+        if holds(self.policy.header):
+            none = self.constant("none", [[0.0]])
+            nodes.append(make_node("Where", ["start", none, "last_action"], ["last"]))
+            seen.append("last")
         if self.policy.header.sees_position:
             row = self.constant("row", [1, 1], np.int64)
-            nodes += [
-                make_node("Reshape", ["position", row], ["position_row"]),
-                make_node("Concat", ["readable", "position_row"], ["inputs"], axis=1),
-            ]
+            nodes.append(make_node("Reshape", ["position", row], ["position_row"]))
+            seen.append("position_row")
+        if nodes:
+            nodes.append(make_node("Concat", seen, ["inputs"], axis=1))
         nodes += self.network("master", "inputs" if nodes else "readable")
         values, tariff = "master_out", self.policy.weights.tariff
         if tariff is not None:  # what choices cost at `position` is taken off
@@ -175,15 +196,30 @@ class Graph:
                 make_node("Mul", ["times", knee_costs], ["charge"]),
                 make_node("Sub", ["master_out", "charge"], [values]),
             ]
+        if holds(self.policy.header):
+            nodes += self.without_hold(values, "open_values")
+            values = "open_values"
         return [*nodes, make_node("ArgMax", [values], [out], axis=1, keepdims=0, select_last_index=0)]
+
+    def without_hold(self, values: str, out: str) -> Nodes:
+        """The values, -inf for what repeats the last action where `start` says that there is none."""
+        header = self.policy.header
+        is_hold = [not gear.computes for gear in header.gears] * len(header.periods)
+        never, repeats = self.constant("never", [-np.inf]), self.constant("repeats", is_hold, np.bool_)
+        return [
+            make_node("And", ["start", repeats], ["closed"]),
+            make_node("Where", ["closed", never, values], [out]),
+        ]
 
     def controller(self) -> Nodes:
         """A whole step: pick where it is due, count the steps that the pick still holds, act."""
         zero, one = self.constant("zero", [0], np.int64), self.constant("one", [1], np.int64)
-        count = self.constant("gear_count", [len(self.networks.gears)], np.int64)
+        count = self.constant("gear_count", [len(self.policy.header.gears)], np.int64)
         periods = self.constant("periods", self.policy.header.periods, np.int64)
         pick, keep = self.master("picked"), [make_node("Identity", ["choice"], ["kept"])]
+        holding = holds(self.policy.header)
         return [
+            *([make_node("Less", ["choice", zero], ["start"])] if holding else []),
             make_node("LessOrEqual", ["left", zero], ["due"]),
             _branch("due", "next_choice", INT, then=(pick, "picked"), otherwise=(keep, "kept")),
             make_node("Div", ["next_choice", count], ["duration"]),
@@ -191,15 +227,28 @@ class Graph:
             make_node("Where", ["due", "period", "left"], ["holds"]),
             make_node("Sub", ["holds", one], ["next_left"]),
             make_node("Mod", ["next_choice", count], ["gear"]),
-            *self.gears_from(0, "action"),
+            *(self.holding_gears() if holding else self.gears_from(0, "action")),
         ]
+
+    def holding_gears(self) -> Nodes:
+        """Where gear 0 holds the last action: the next one, and the same within its bounds."""
+        kept = make_node("Identity", ["held_unit"], ["next_last_action"])
+        return [*self.gears_from(0, "held_unit"), kept, *self.within("held", "action")]
+
+    def gear_or_hold(self, gear: int, out: str) -> Nodes:
+        """An action within its bounds; where gear 0 holds the last one, in [-1, 1]."""
+        if not holds(self.policy.header):
+            return self.gear(gear, out)
+        if gear in self.networks.gears:
+            return self.unit(gear, out)
+        return [make_node("Identity", ["last_action"], [out])]
 
     def gears_from(self, gear: int, out: str) -> Nodes:
         """Runs this gear if it is chosen, else one of those after it."""
-        if gear == len(self.networks.gears) - 1:
-            return self.gear(gear, out)
+        if gear == len(self.policy.header.gears) - 1:
+            return self.gear_or_hold(gear, out)
         number, this, others = self.constant(f"number{gear}", [gear], np.int64), f"action{gear}", f"others{gear}"
-        then, otherwise = (self.gear(gear, this), this), (self.gears_from(gear + 1, others), others)
+        then, otherwise = (self.gear_or_hold(gear, this), this), (self.gears_from(gear + 1, others), others)
         is_chosen = f"is{gear}"
         return [
             make_node("Equal", ["gear", number], [is_chosen]),

@@ -19,7 +19,7 @@ from lowgear.evaluation.evaluate import starts
 from lowgear.evaluation.record import Episode, record, respond
 from lowgear.export.check import ExportedController, compare, require_equal
 from lowgear.policy.file import Policy, load
-from lowgear.policy.header import IMPORTED
+from lowgear.policy.header import IMPORTED, PolicyHeader
 from lowgear.policy.setting import deployed
 
 MakeEnv = Callable[[int], BatchEnv]
@@ -108,6 +108,12 @@ def read(
         return replace(source, policy=policy, make_env=None, no_env=str(error))
 
 
+def ends_on_success(header: PolicyHeader) -> bool:
+    """Whether episodes of the policy's task end where they succeed, by the recipe that it was trained with."""
+    recipe = "modern" if header.variant == IMPORTED else header.recipe
+    return recipes.find(recipe, header.task).end_on_success
+
+
 def of_policy(policy: Policy, path: Path, make_envs: Callable[[], MakeEnv]) -> Source:
     """A policy in memory, to be called `path`, with the environments that it brings, if it can."""
     source = Source(policy, path, None, None)
@@ -155,8 +161,7 @@ def _environment(policy: Policy, source: Source, trust: bool) -> MakeEnv:
     """The policy's environment, if it may and can be made and has the policy's sizes."""
     header = policy.header
     tasks.check_trust(header.task, source.path, trust)
-    recipe = recipes.find("modern" if header.variant == IMPORTED else header.recipe, header.task)
-    make_env = source.make_env or _by_name(header.task, recipe.end_on_success)
+    make_env = source.make_env or _by_name(header.task, ends_on_success(header))
     return _fitting(make_env, policy)
 
 
