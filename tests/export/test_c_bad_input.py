@@ -8,6 +8,7 @@ import pytest
 from lowgear.export import compiler
 from lowgear.policy.file import Policy
 from tests.fixtures.exports import compile_c, write_c
+from tests.fixtures.kinds import EVERY_KIND, policy_of_kind
 from tests.fixtures.policies import KINDS, policy_of
 
 SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
@@ -48,14 +49,15 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("kind", ["dial", "relu"])
+@pytest.mark.parametrize("kind", ["dial", "relu", "every kind"])
 def test_any_bits_under_sanitizers(kind, tmp_path, each_compiler):
-    policy = policy_of(KINDS[kind])
+    policy = policy_of(KINDS[kind]) if kind in KINDS else policy_of_kind(EVERY_KIND, bias=3.0)
     write_c(policy, tmp_path)
     (tmp_path / "fuzz.c").write_text(FUZZ)
     sources = [tmp_path / "robot.c", tmp_path / "fuzz.c"]
     program = compiler.build(each_compiler, ["-std=c99", *SANITIZE], sources, tmp_path / "fuzz")
-    done = subprocess.run([program, "-1", "1"], capture_output=True, text=True, check=False)
+    bounds = [str(max(map(abs, policy.header.action_high)) * sign) for sign in (-1, 1)]
+    done = subprocess.run([program, *bounds], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -15,6 +15,8 @@ import lowgear
 from lowgear.export.numpy_format import export_numpy
 from lowgear.export.source import ExportRequest
 from tests.fixtures.exports import write_files
+from tests.fixtures.kinds import KINDS as OTHER_KINDS
+from tests.fixtures.kinds import policy_of_kind
 from tests.fixtures.policies import KINDS, episodes_of, policy_of, source_of
 
 RUN = """
@@ -58,10 +60,14 @@ def test_importing_the_policy_room_pulls_in_nothing_else():
 
 
 @pytest.mark.parametrize(
-    "kind", ["dial", "dial from below 0", "learned prices", "no dial, one period", "small-only", "other bounds"]
+    "kind",
+    [
+        *("dial", "dial from below 0", "learned prices", "no dial, one period", "small-only", "other bounds"),
+        *("every kind", "imported"),
+    ],
 )
 def test_it_acts_as_the_network_where_lowgear_is_not_installed(kind, tmp_path, numpy_only):
-    policy = policy_of(KINDS[kind])
+    policy = policy_of(KINDS[kind]) if kind in KINDS else policy_of_kind(OTHER_KINDS[kind])
     made = export_numpy(ExportRequest(source_of(policy, tmp_path), "robot", episodes=1))
     assert made.report["checked"]["wrong_gears"] == 0
     write_files(made.files, tmp_path / "export")

@@ -36,7 +36,7 @@ def accuracy_of(functions: Iterable[str]) -> str:
     """What the comment at the top of the source says of them."""
     taken = libm_of(functions)
     said = [f"Own tanh: within {TANH_ERROR:g} of the true one. "] * ("tanhf" in taken)
-    return "".join(said + [f"Own exp: within {EXP_ERROR:g} of it, relative. "] * ("expf" in taken))
+    return "".join(said + [f"Own exp: within {EXP_ERROR:g}, relative. "] * ("expf" in taken))
 
 
 def activation_source(name: str, functions: Iterable[str]) -> str:

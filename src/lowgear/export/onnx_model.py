@@ -100,22 +100,13 @@ class Graph:
                 nodes += self.activation(activation, y, x)
         return nodes
 
-    def activation(self, activation: str, x: str, y: str) -> Nodes:
+    @staticmethod
+    def activation(activation: str, x: str, y: str) -> Nodes:
         """From sums to what a hidden layer gives."""
         if activation in ACTIVATIONS:
             kind, attributes = ACTIVATIONS[activation]
             return [make_node(kind, [x], [y], **attributes)]
-        one = self.constant(f"{x}_one", [1.0])  # silu; ONNX Runtime's Sigmoid is off by what x makes large
-        return [
-            make_node("Abs", [x], [f"{x}_size"]),
-            make_node("Neg", [f"{x}_size"], [f"{x}_below"]),
-            make_node("Exp", [f"{x}_below"], [f"{x}_small"]),
-            make_node("Add", [f"{x}_small", one], [f"{x}_whole"]),
-            make_node("Equal", [x, f"{x}_size"], [f"{x}_above"]),
-            make_node("Where", [f"{x}_above", one, f"{x}_small"], [f"{x}_part"]),
-            make_node("Mul", [x, f"{x}_part"], [f"{x}_times"]),
-            make_node("Div", [f"{x}_times", f"{x}_whole"], [y]),
-        ]
+        return [make_node("Sigmoid", [x], [f"{x}_part"]), make_node("Mul", [x, f"{x}_part"], [y])]  # silu
 
     def readable(self) -> Nodes:
         """From `observation` to what networks read: 0 for NaN, a limit for what is infinite."""
