@@ -50,13 +50,16 @@ def test_an_imported_policy_is_a_run_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("header", [MIXED, SINGLE], ids=["hold", "imported"])
 @pytest.mark.parametrize("form", ["c", "onnx", "numpy"])
-def test_exports_say_that_they_do_not_know_a_kind(tmp_path: Path, header: PolicyHeader, form: str) -> None:
+def test_exports_are_checked_on_episodes(tmp_path: Path, header: PolicyHeader, form: str) -> None:
     done = CliRunner().invoke(
         cli, ["export", str(saved(tmp_path, header)), "--format", form, "--out", str(tmp_path / "x")]
     )
-    assert isinstance(done.exception, lowgear.LowgearError)
-    assert f"gear 0 is {header.gears[0].description}, which can't be exported or timed yet" in str(done.exception)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.safetensors"]
+    assert done.exit_code == 0, done.output
+    report = json.loads((tmp_path / "x" / "export.json").read_text())
+    assert report["gears"] == json.loads(json.dumps([gear.to_json() for gear in header.gears]))
+    assert report["checked"]["from_environment"]
+    assert (report["checked"]["steps"], report["checked"]["wrong_gears"]) == (800, 0)
+    assert (report["checked"]["picks"] > 0) == (header is MIXED)
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable
 
-from lowgear.export.c_maths import EXP_ERROR, TANH_ERROR, exp_source, tanh_loops, tanh_source
+from lowgear.export.c_maths import EXP_ERROR, TANH_ERROR, exp_loops, exp_source, tanh_loops, tanh_source
 from lowgear.export.layers import ExportedNetworks, activation_of, holds
 from lowgear.policy.file import PolicyHeader
 
-# What each is in C, where it is a function of its own; x that is NaN stays NaN.
+# What each is in C, where it is a function of its own; NaN stays NaN. `small` is exp(-|x|).
 RULES = {
     "relu": "return x < 0.0f ? 0.0f : x; /* NaN stays NaN */",
-    "elu": "return x < 0.0f ? {name}_exp(x) - 1.0f : x; /* NaN stays NaN */",
-    "silu": """const float small = {name}_exp(x < 0.0f ? x : -x);
-    return x * (x < 0.0f ? small : 1.0f) / (1.0f + small); /* NaN stays NaN */""",
+    "elu": """const float below = small - 1.0f;
+    return x < 0.0f ? below : x; /* NaN stays NaN */""",
+    "silu": "return x * (x < 0.0f ? x < -87.0f ? 0.0f : small : 1.0f) / (1.0f + small); /* NaN stays NaN */",
     "leaky_relu": "return x < 0.0f ? 0.01f * x : x; /* NaN stays NaN */",
 }
 NEEDS_EXP = ("elu", "silu")
@@ -46,22 +46,25 @@ def activation_source(name: str, functions: Iterable[str]) -> str:
     parts += [exp_source(name)] if used.intersection(NEEDS_EXP) else []
     for activation, rule in RULES.items():
         if activation in used:
-            parts.append(_function(name, activation, rule.format(name=name)))
+            parts.append(_function(name, activation, rule))
     if CLIP in used:
         parts.append(_function(name, "unit", "return x < -1.0f ? -1.0f : x > 1.0f ? 1.0f : x; /* NaN stays NaN */"))
     return "\n".join(parts)
 
 
 def activation_loops(name: str, loop: str, row: str, activation: str) -> str:
-    """An activation of a row, in place."""
+    """An activation of a row, in place; with another row, `small`, where it needs exp."""
     if activation == "tanh":
         return tanh_loops(name, loop, row)
+    if activation in NEEDS_EXP:
+        exps = exp_loops(name, loop, row, "small")
+        return f"{exps}    {loop}\n        {row}[j] = {name}_{activation}({row}[j], small[j]);\n"
     return f"    {loop}\n        {row}[j] = {name}_{'unit' if activation == CLIP else activation}({row}[j]);\n"
 
 
 def _function(name: str, what: str, body: str) -> str:
     return f"""\
-static inline float {name}_{what}(float x)
+static inline float {name}_{what}(float x{", float small" if what in NEEDS_EXP else ""})
 {{
     {body}
 }}

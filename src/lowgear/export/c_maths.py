@@ -7,7 +7,7 @@ a float, times a minimax fit over what is left.
 """
 
 TANH_ERROR = 5e-7  # at most, for every float; 3.4e-7 was measured, all of it rounding
-EXP_ERROR = 2e-7  # at most, relative, from -87 to 0; 1.2e-7 was measured. Below -87 it is 0
+EXP_ERROR = 2e-7  # at most, relative, from -87 to 0; 1.2e-7 was measured
 ASINH_ERROR = 1e-6  # at most, of the greater of 1 and the result
 
 _LIMIT = 8.5
@@ -53,27 +53,42 @@ def tanh_loops(name: str, loop: str, row: str) -> str:
 
 
 def exp_source(name: str) -> str:
-    """`NAME_exp` of what is at most 0; it needs stdint.h. Of NaN it is some number, so whoever asks keeps the NaN."""
+    """`NAME_below` and `NAME_exp`, one after the other; they need stdint.h, and whoever asks keeps a NaN."""
     e, least = [f"{c!r}f" for c in _E], f"{_LEAST!r}f"
     return f"""\
+/* -|x|, but not below {_LEAST:g}, where exp is as good as 0; {_LEAST:g} for NaN. */
+static inline float {name}_below(float x)
+{{
+    return x < 0.0f ? (x > {least} ? x : {least}) : (x < {-_LEAST!r}f ? -x : {least});
+}}
+
 #ifdef {name.upper()}_LIBM
 #define {name}_exp expf
 #else
-/* Within {EXP_ERROR:g} of exp, relative, from {_LEAST:g} to 0; 0 below. */
+/* Within {EXP_ERROR:g} of exp, relative, for every x that {name}_below gives. */
 static inline float {name}_exp(float x)
 {{
-    const float z = x > {least} ? x : {least};
-    const int32_t k = (int32_t)(z * 1.44269504f - 0.5f); /* the nearest whole power of 2 */
-    const float n = (float)k, r = (z - n * 0.693359375f) + n * 2.12194440e-4f, rr = r * r;
+    const int32_t k = (int32_t)(x * 1.44269504f - 0.5f); /* the nearest whole power of 2 */
+    const float n = (float)k, r = (x - n * 0.693359375f) + n * 2.12194440e-4f, rr = r * r;
     const float p = (1.0f + r) + rr * (({e[0]} + {e[1]} * r) + rr * (({e[2]} + {e[3]} * r) + rr * {e[4]}));
     union {{
         int32_t bits;
         float power;
     }} two;
     two.bits = (k + 127) * 8388608;
-    return x < {least} ? 0.0f : p * two.power;
+    return p * two.power;
 }}
 #endif
+"""
+
+
+def exp_loops(name: str, loop: str, row: str, out: str) -> str:
+    """exp(-|x|) of a row into another. Two loops, for the same reason as those of tanh."""
+    return f"""\
+    {loop}
+        {out}[j] = {name}_below({row}[j]);
+    {loop}
+        {out}[j] = {name}_exp({out}[j]);
 """
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lowgear.export.c_activations import activation_loops
+from lowgear.export.c_activations import NEEDS_EXP, activation_loops
 from lowgear.export.c_arrays import Shape, array, layer_arrays, shape_of
 from lowgear.export.layers import ExportedLayer, activation_of, holds
 from lowgear.export.plain import plain
@@ -80,6 +80,8 @@ def gear_source(
     """
     own, last, kind = f"{name}_gear{gear}", shape_of(layers[-1]), header.gears[gear]
     arrays, rows, clipping = _network_arrays(own, layers), _row_declarations(layers), ""
+    if activation_of(header, gear) in NEEDS_EXP and len(layers) > 1:
+        rows += f"\n    float small[{max(shape_of(layer).columns for layer in layers[:-1])}];"
     if clip is not None:
         arrays += array(f"{own}_low", clip.low[0]) + array(f"{own}_high", clip.high[0])
         rows += f"\n    float seen[{header.obs_dim}];"
