@@ -6,7 +6,7 @@ once and does not carry on. A pick may differ only where the network's two best 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +92,14 @@ def states_of(episode: Episode) -> Iterator[StateBefore]:
     for t, (choice, last_action) in enumerate(zip(episode.choice.tolist(), episode.last_action, strict=True)):
         yield StateBefore(previous if episode.due[t] else choice, int(episode.left[t]), last_action, t == 0)
         previous = choice
+
+
+def put(network: Any, state: StateBefore) -> None:
+    """Bring a `Controller`, ours or an export's own, into a state."""
+    network.choice[:] = state.choice
+    network.age[:] = 0 if state.left == 0 else network.periods[state.choice // network.gears] - state.left
+    if network.fresh is not None:
+        network.last_action[:], network.fresh[:] = state.last_action, state.fresh
 
 
 def require_equal(comparison: Comparison, what: str) -> Comparison:

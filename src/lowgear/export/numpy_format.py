@@ -16,7 +16,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from lowgear import LowgearError
-from lowgear.export.check import ExportedStep, StateBefore
+from lowgear.export.check import ExportedStep, StateBefore, put
 from lowgear.export.plain import check_name
 from lowgear.export.source import ExportFiles, ExportRequest
 from lowgear.policy.arrays import FloatArray
@@ -112,11 +112,8 @@ class WrittenController:
 
     def step_from(self, state: StateBefore, observation: FloatArray) -> ExportedStep:
         """One step from a state."""
-        network, choice = self._controller.network, state.choice
-        network.choice[:] = choice
-        network.age[:] = 0 if state.left == 0 else network.periods[choice // network.gears] - state.left
-        if network.fresh is not None:
-            network.last_action[:], network.fresh[:] = state.last_action, state.fresh
+        network = self._controller.network
+        put(network, state)
         action, gear = self._controller.step(observation)
         last_action = None if network.fresh is None else network.last_action[0, 0]
         return ExportedStep(int(network.choice[0, 0]), gear, action, last_action)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lowgear import LowgearError, __version__
-from lowgear.export.check import ExportedStep
+from lowgear.export.check import ExportedStep, StateBefore, put
 from lowgear.export.plain import check_name
 from lowgear.export.source import ExportFiles, ExportRequest
 from lowgear.hub.card import PICTURE, card
@@ -96,11 +96,10 @@ class Reloaded:
     def __init__(self, policy: Policy) -> None:
         self._policy, self._network = policy, Controller.from_policies([policy])
 
-    def step_from(self, choice: int, left: int, observation: FloatArray) -> ExportedStep:
+    def step_from(self, state: StateBefore, observation: FloatArray) -> ExportedStep:
         """One step from a state."""
         network, x = self._network, np.asarray(observation, np.float32).reshape(1, 1, -1)
-        network.choice[:] = choice
-        network.age[:] = 0 if left == 0 else network.periods[choice // network.gears] - left
+        put(network, state)
         network.pick(x)
         gear, action = int(network.gear[0, 0]), self._policy.bounds.scale(network.act(x))[0, 0]
         return ExportedStep(int(network.choice[0, 0]), gear, action)
