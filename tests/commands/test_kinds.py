@@ -49,7 +49,7 @@ def test_an_imported_policy_is_a_run_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("header", [MIXED, SINGLE], ids=["hold", "imported"])
-@pytest.mark.parametrize("form", ["c", "onnx", "numpy"])
+@pytest.mark.parametrize("form", ["c", "onnx", "numpy", "hub"])
 def test_exports_are_checked_on_episodes(tmp_path: Path, header: PolicyHeader, form: str) -> None:
     done = CliRunner().invoke(
         cli, ["export", str(saved(tmp_path, header)), "--format", form, "--out", str(tmp_path / "x")]
