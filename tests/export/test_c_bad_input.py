@@ -1,6 +1,8 @@
 """Whatever a sensor says, actions are finite and within bounds; sanitizers find nothing."""
 
 import subprocess
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from lowgear.export import compiler
 from lowgear.policy.file import Policy
 from tests.fixtures.exports import compile_c, write_c
 from tests.fixtures.kinds import EVERY_KIND, policy_of_kind
-from tests.fixtures.policies import KINDS, policy_of
+from tests.fixtures.policies import BOUNDED, HEADER, KINDS, policy_of
 
 SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 FUZZ = """
@@ -108,6 +110,18 @@ def test_nan_is_read_as_zero_and_infinity_as_the_limit(tmp_path, gcc):
         assert one[0] == two[0]
         np.testing.assert_array_equal(one[1], two[1])
         assert (states[0].choice, states[0].left) == (states[1].choice, states[1].left)
+
+
+def test_infinity_through_a_rectifier_reaches_one_number_of_the_action(tmp_path, gcc):
+    header = replace(HEADER, **BOUNDED, gears=(2, 3), activation="relu", forced_gear=0, variant="small-only")
+    policy, ones = policy_of(header), partial(np.ones, dtype=np.float32)
+    last = np.array([[[1, 1, 0, 0], [1, -1, 0, 0]]], np.float32)  # the second number is infinity minus infinity
+    layers = [(ones((1, 5, 2)), ones((1, 2))), (ones((1, 2, 2)), ones((1, 2))), (last, ones((1, 4)))]
+    policy = replace(policy, weights=policy.weights._replace(gears=(layers, policy.weights.gears[1])))
+    library = compile_c(policy, tmp_path, gcc)
+    observation = np.array([0.1, 0.1, np.inf, 0.1, 0.1], np.float32)
+    _, action = library.step(library.init(), observation)
+    assert np.isfinite(action).all()
 
 
 def test_weights_that_overflow_still_act_within_bounds(tmp_path, gcc):

@@ -84,8 +84,11 @@ def _kept_calls(header: PolicyHeader, name: str, used: Sequence[int]) -> str:
 
 
 def _soundness(header: PolicyHeader) -> tuple[str, str]:
-    """Declarations, and what says that an action is NaN: every number of it from three layers, or only some."""
-    if all(gear.is_plain for gear in header.gears):
+    """Declarations, and what says that an action is NaN.
+
+    Through tanh and three layers a NaN reaches every number of it; a rectifier may stop it on its way to some.
+    """
+    if header.activation == "tanh" and all(gear.is_plain for gear in header.gears):
         return "", "    if (action[0] != action[0])"
     look = f"    for (j = 0; j < {header.act_dim}; ++j)\n        wrong |= action[j] != action[j];\n"
     return "    int j, wrong = 0;\n", f"{look}    if (wrong)"
