@@ -57,7 +57,8 @@ def import_(path: Path, task: str, out: Path, as_json: bool, **options: Any) -> 
     otherwise. Stable-Baselines3 and SBX run pickles from the file when they load it: only for files that you trust.
     ONNX graphs are checked without being asked, where ONNX Runtime is installed.
 
-    What is written is a policy file with one frozen gear: `lowgear evaluate` plays it.
+    What is written is a policy file with one frozen gear: evaluate and export it, or train around it with
+    `lowgear train TASK --gears 16,FILE`.
 
     \b
       lowgear import sac.zip --task gym:HalfCheetah-v5 --out cheetah.safetensors
