@@ -37,7 +37,7 @@ def run(directory, config, score=None):
     make = lambda count: envs.make(TASK, count)  # noqa: E731
     training = Training(config, make(config.environments), make, directory)
     if score is not None:
-        training._score = lambda *_: score[training.collector.steps]
+        training._scoring._score = lambda *_: score[training.collector.steps]
     try:
         training.run()
     finally:

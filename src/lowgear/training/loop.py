@@ -12,15 +12,11 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.envs import watchdog
 from lowgear.envs.protocol import BatchEnv
-from lowgear.evaluation import evaluate
-from lowgear.evaluation.beside import Beside
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.file import Policy, load
 from lowgear.policy.files import WriteError, hold, write_whole
@@ -37,6 +33,7 @@ from lowgear.training.progress import Listener as Listener
 from lowgear.training.progress import LogLine as LogLine
 from lowgear.training.refusals import Refusals
 from lowgear.training.resume import Parts, resume
+from lowgear.training.scoring import Scoring
 from lowgear.training.setup import (
     MakeLearners,
     behaviour_of,
@@ -52,7 +49,6 @@ from lowgear.training.setup import (
 from lowgear.training.stopped import Stopped, kept_of, not_finite, stopped_file
 from lowgear.training.trackers.tracking import tracked
 
-EVALUATION_SEED = 20_000
 MakeEnv = Callable[[int], BatchEnv]
 
 
@@ -89,12 +85,9 @@ class Training:
     ) -> None:
         self.config, self.spec = config, env.spec
         self._directory, self._trackers = directory, trackers
-        self.best = [-np.inf] * len(config.agents)
-        self.last_evaluation: list[LogLine] = []
         self.stopped: dict[int, Stopped] = {}  # agents that diverged, or whose environments failed
         self.begins_anew = False  # where environments did not repeat themselves: episodes that were open are cut short
         self._checkpoints: Checkpoints | None = None
-        self._evaluations: Beside | None = None
         self._pending: FloatArray | None = None
         self._before = (0, 0)  # steps and updates of the learners that `self.learner` remembers
         self._lines = Lines(config, env.spec)
@@ -113,6 +106,9 @@ class Training:
             capacity = capacity or config.capacity
             memory.check(method, len(config.agents), capacity)
             self.cost = method.cost
+            self._scoring = Scoring(
+                config, method.cost, directory, self._file, self._refusals, self._tell, self._tell_evaluation
+            )
             agents = parameters_of(config, env.spec, tariff_of(config, method.cost))
             which = learners_needed(config, method)
             self.learner = held.enter_context(
@@ -127,9 +123,9 @@ class Training:
             self.collector = held.enter_context(
                 closing(ParallelCollector(env, behaviour, weights, config.recipe.chunk, groups))
             )
+            held.enter_context(closing(self._scoring))
             if make_env is not None:
-                beside = Beside(make_env, self._evaluated, self._evaluation_lost, apart=self.learner.queues)
-                self._evaluations = held.enter_context(closing(beside))
+                self._scoring.open(make_env, apart=self.learner.queues)
             if directory is not None:
                 self._checkpoints = self._open(directory)
             self._held = held.pop_all()
@@ -161,7 +157,7 @@ class Training:
                 if any(listener.on_steps(self.collector.steps) is False for listener in self._listeners):
                     break
             self._take_learned()
-            self._finish_evaluation()
+            self._scoring.finish()
             if self._checkpoints is not None:
                 with self._refusals.met(checkpoint=True):
                     self._checkpoints.wait()
@@ -174,9 +170,9 @@ class Training:
             self._take_learned()
             if self.config.evaluate_every:
                 self._evaluate()
-            self._finish_evaluation()
+            self._scoring.finish()
             if self._checkpoints is not None:
-                self._checkpoints.note_end(self._file.size, self._best())
+                self._checkpoints.note_end(self._file.size, self.best)
             self.save_policies()  # last: policies that have seen every step mark a run as finished
             return True
         except LowgearError as error:
@@ -200,6 +196,16 @@ class Training:
             rounds=self.learner.rounds,
             first_round_at=self._first_round_at,
         )
+
+    @property
+    def best(self) -> list[float]:
+        """The score of each agent's best policy so far."""
+        return [float(score) for score in self._scoring.best]
+
+    @property
+    def last_evaluation(self) -> list[LogLine]:
+        """The last one's lines."""
+        return self._scoring.last
 
     def policy(self, agent: int) -> Policy:
         """An agent's controller as it stands."""
@@ -258,8 +264,8 @@ class Training:
             self._log()
         if at_evaluation:
             self._evaluate()
-        elif self._evaluations is not None:
-            self._evaluations.poll()
+        else:
+            self._scoring.poll()
         if at_checkpoint and after < config.steps:
             self._commit()
 
@@ -332,6 +338,10 @@ class Training:
         for listener in self._listeners:
             listener.on_notice(text)
 
+    def _tell_evaluation(self, lines: list[LogLine]) -> None:
+        for listener in self._listeners:
+            listener.on_evaluation(lines)
+
     def _tell_checkpoint(self) -> None:
         for listener in self._listeners:
             listener.on_checkpoint()
@@ -349,61 +359,22 @@ class Training:
     def _log(self) -> None:
         lines = self._lines.of_training(self.collector.steps, self.cost_units, self._metrics, self.stopped)
         with self._refusals.met():
-            self._file.add(lines, waits=self._evaluations is not None and self._evaluations.under_way)
+            self._file.add(lines, waits=self._scoring.under_way)
         for listener in self._listeners:
             listener.on_log(lines)
 
     def _evaluate(self) -> None:
         """Begin to score every controller as it stands."""
-        if self._evaluations is None:
-            return
-        config, agents = self.config, range(len(self.config.agents))
-        self._evaluations.begin(
+        agents = range(len(self.config.agents))
+        self._scoring.begin(
             [self.policy(agent) for agent in agents],
-            config.evaluate_episodes,
-            config.master,
-            EVALUATION_SEED,
             [self._lines.head("evaluation", agent, self.collector.steps, self.cost_units) for agent in agents],
         )
-
-    def _evaluated(self, policies: list[Policy], played: evaluate.Played, lines: list[LogLine]) -> None:
-        """Of controllers that were scored, the best by return minus cost paid, as the master is paid, is kept."""
-        for agent, why in played.missing.items():
-            self._tell(f"agent {agent} was not evaluated at {lines[agent]['steps']} steps: {why}")
-        scored = [agent for agent in range(len(policies)) if agent not in played.missing]
-        for agent in scored:
-            policy, line = policies[agent], lines[agent]
-            line |= evaluate.summarise(played, agent, self.cost)
-            score = self._score(played, agent, policy.header.cost_coefficient)
-            if self._directory is not None and score > self.best[agent]:
-                self._refusals.save(self._directory.policy(agent, best=True), policy.save)
-            self.best[agent] = max(score, self.best[agent])
-        lines = [lines[agent] for agent in scored]
-        with self._refusals.met():
-            self._file.add_awaited(lines)
-        if lines:
-            self.last_evaluation = lines
-            for listener in self._listeners:
-                listener.on_evaluation(lines)
-
-    def _evaluation_lost(self, lines: list[LogLine], why: str) -> None:
-        with self._refusals.met():
-            self._file.add_awaited([])
-        self._tell(f"the evaluation at {lines[0]['steps']} steps is lost, and there is none from now on: {why}")
-
-    def _finish_evaluation(self) -> None:
-        if self._evaluations is not None:
-            self._evaluations.finish()
-
-    def _score(self, played: evaluate.Played, agent: int, coefficient: float) -> float:
-        """Mean return minus what the master paid for it."""
-        each = self.cost.score(played.returns[agent], coefficient, played.gear_steps[agent], played.picks[agent])
-        return float(each.mean())
 
     def _commit(self) -> None:
         """Checkpoint, and open new episodes: environments can't be saved, so an unbroken run starts afresh too."""
         assert self._checkpoints is not None
-        self._finish_evaluation()
+        self._scoring.finish()
         self._checkpoints.end_segment()
         with self._refusals.met(checkpoint=True):
             if self._checkpoints.wait():
@@ -439,10 +410,10 @@ class Training:
         try:
             self._checkpoints.wait()
             if self._checkpoints.appended and len(lost) < len(self.config.agents):
-                self._finish_evaluation()
+                self._scoring.finish()
                 self._write_waiting()
                 states = self.learner.remembered() if given else self.learner.states()
-                self._checkpoints.commit_open(steps, updates, self._file.size, self._best(), states)
+                self._checkpoints.commit_open(steps, updates, self._file.size, self.best, states)
         except LowgearError as error:
             self._tell(f"no checkpoint could be made: {error}")
 
@@ -453,10 +424,7 @@ class Training:
 
     def _standing(self) -> tuple[int, int, int, list[float], LearnerStates]:
         """What a checkpoint keeps besides the rows."""
-        return self.collector.steps, self.learner.time, self._file.size, self._best(), self.learner.states()
-
-    def _best(self) -> list[float]:
-        return [float(score) for score in self.best]
+        return self.collector.steps, self.learner.time, self._file.size, self.best, self.learner.states()
 
     def _restart(self, number: int) -> None:
         self.collector.restart(number)
@@ -486,5 +454,5 @@ class Training:
         parts = Parts(self.config, self.learner, self.collector, self._lines, self.act_with)
         self._pending, self.begins_anew = resume(parts, directory, latest)
         past_end = latest.steps < self.config.steps and 0 < latest.end_metrics_bytes <= self._file.size
-        self.best = list(latest.end_best if past_end else latest.best)
+        self._scoring.best = list(latest.end_best if past_end else latest.best)
         self._file.cut(latest.end_metrics_bytes if past_end else latest.metrics_bytes)

@@ -103,9 +103,10 @@ class ParallelLearner:
     ) -> None:
         keep_compiled_programs()
         population = len(agents.seed)
+        on_cores = jax.default_backend() == "cpu"
         if cores is None:
-            cores = machine_cores() if jax.default_backend() == "cpu" else 1
-        cut = not has_accelerator() and (cores > 1 or parts is not None)
+            cores = machine_cores() if on_cores else 1
+        cut = on_cores and (cores > 1 or parts is not None)
         shards = population if cut else 1  # equal ones, so that one compiled program serves them all
         parts = -(-cores // shards) if parts is None else parts
         bounds = [population * s // shards for s in range(shards + 1)]
