@@ -84,7 +84,15 @@ def test_what_a_copy_cannot_have_is_told(trained):
         copied.set_env("MountainCarContinuous-v0")
 
 
-def test_ctrl_c_keeps_what_was_learned():
+@pytest.fixture
+def interruptible():
+    """Ctrl-C as at a terminal: a process in a shell's background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_keeps_what_was_learned(interruptible):  # noqa: ARG001
     agent = lowgear.Agent(Valley(), **ONE_GEAR)
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
