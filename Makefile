@@ -25,7 +25,7 @@ demo: install  ## the main job on a small scale: two to three minutes on two cor
 	@echo '  lowgear report runs/demo --open'
 	@echo '  lowgear export runs/demo --format c'
 
-test: install  ## the default suite: eight minutes on two idle cores the first time, when all is compiled
+test: install  ## the default suite: nine minutes on two idle cores the first time, when all is compiled
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: install  ## proofs that take minutes: sampling, learning
