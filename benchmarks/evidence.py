@@ -5,7 +5,7 @@
     python benchmarks/evidence.py show                       # results/evidence/README.md, tables, docs/pictures
 
 A row is `lowgear study performance TASK`: asymmetric (with a dial), small-only and large-only agents of five seeds in
-one population, 200 episodes each; then `lowgear evaluate --frontier 7`.
+one population, 200 episodes each; then `lowgear evaluate --frontier 7 --episodes 50`.
 """
 
 import json
@@ -29,6 +29,7 @@ KEPT = ROOT / "results" / "evidence"
 SEEDS = "900-904"  # never used before
 EPISODES = 200
 SETTINGS = 7
+FRONTIER_EPISODES = 50  # at each of them, and of each seed
 STEPS = {"MountainCarContinuous-v0": 100_000, "FetchPickAndPlace-v1": 1_000_000, "FetchSlide-v1": 1_000_000}
 STEPS_OTHERWISE = 300_000
 MOST_BYTES = 3_000_000  # of a task's policies
@@ -64,6 +65,11 @@ def study_command(task, out, steps, options=()):
     return ["lowgear", *map(str, words), *options]
 
 
+def frontier_command(run):
+    """What draws a row's frontier."""
+    return ["lowgear", "evaluate", run, "--frontier", str(SETTINGS), "--episodes", str(FRONTIER_EPISODES)]
+
+
 @main.command()
 @click.argument("task")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("runs/evidence"), show_default=True)
@@ -77,7 +83,7 @@ def reproduce(task, out, steps, assignments):
     call(command)
     for run in finished(out):
         if run.read_config().task == task:
-            call(["lowgear", "evaluate", str(run.path), "--frontier", str(SETTINGS), "--episodes", str(EPISODES)])
+            call(frontier_command(str(run.path)))
             print_beside(read_row(run))
 
 
@@ -143,7 +149,7 @@ def read_row(run, device=None, commit=None, note=""):
         "task": task.name,
         "commands": [
             " ".join(study_command(task.name, "OUT", config.steps, overrides)),
-            f"lowgear evaluate OUT/runs/{run.path.name} --frontier {SETTINGS} --episodes {EPISODES}",
+            " ".join(frontier_command(f"OUT/runs/{run.path.name}")),
         ],
         "commit": commit or made.get("commit"),
         "device": device or made.get("device"),
