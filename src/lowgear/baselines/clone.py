@@ -7,7 +7,7 @@ Neighbouring pairs are all but equal, so whole trajectories are held out here.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -22,6 +22,7 @@ from lowgear.baselines.demonstrations import Demonstrations
 from lowgear.baselines.record import Progress
 from lowgear.baselines.student import Pairs, Students
 from lowgear.learning.networks import Mlp
+from lowgear.learning.normalisation import fold
 from lowgear.learning.optimiser import ADAM, adam_step
 from lowgear.policy.arrays import FloatArray
 from lowgear.training.parallel import keep_compiled_programs
@@ -40,11 +41,14 @@ class CloneSettings:
     updates: int | None = None  # instead of `epochs`: as many as make this number of batches, rounded up
     held_out: float = 0.3  # share of the trajectories that only validate; 0: none
     anneal: bool = False  # the learning rate falls to zero along a cosine
+    normalise: bool = False  # observations, by the student's own pairs; its first layer takes that in
 
 
 PAPER = CloneSettings()
 # A number of updates, because the paper's epochs over 25 × 50 pairs are too few to learn anything (docs/baselines.md).
 MODERN = CloneSettings(learning_rate=1e-3, updates=20_000, held_out=0.1, anneal=True)
+# For as many labels as a teacher that can be asked at will gives (`slim`).
+DISTIL = replace(MODERN, batch=256, normalise=True)
 
 
 class CloneState(NamedTuple):
@@ -80,6 +84,10 @@ def fit(
     _check(settings, demonstrations)
     keep_compiled_programs()
     pairs = student.stack_pairs(demonstrations, capacity)
+    normaliser = student.normaliser_of(demonstrations) if settings.normalise else None
+    if normaliser is not None:
+        seen = (pairs.observations - normaliser.mean[:, None]) / normaliser.std[:, None]
+        pairs = pairs._replace(observations=seen)
     capacity = pairs.observations.shape[1]
     splits = [split(d, seed, settings.held_out) for d, seed in zip(demonstrations, seeds, strict=True)]
     epochs = np.array([epochs_for(settings, len(rows)) for rows, _ in splits])
@@ -100,7 +108,8 @@ def fit(
         if progress:
             progress(number + 1, int(epochs.max()))
     origins, lengths = [d.origin for d in demonstrations], [len(d) for d in demonstrations]
-    policies = student.policies_of(student.layers_of(state.network), "bc", origins, seeds, lengths)
+    fitted = state.network if normaliser is None else fold(state.network, normaliser)
+    policies = student.policies_of(student.layers_of(fitted), "bc", origins, seeds, lengths)
     training, validating = (np.stack(column) for column in zip(*history, strict=True))
     return Students(policies, {"training_loss": training, "validation_loss": validating})
 

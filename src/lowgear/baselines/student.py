@@ -18,6 +18,7 @@ from lowgear import LowgearError
 from lowgear.baselines.demonstrations import Demonstrations, Origin
 from lowgear.config.run import MAX_SEED
 from lowgear.learning.networks import Mlp, init_actor, mlp
+from lowgear.learning.normalisation import LEAST_STD, Normaliser
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.file import Policy, PolicyHeader
 from lowgear.policy.gears import gears_of
@@ -55,6 +56,13 @@ def stack_pairs(demonstrations: Sequence[Demonstrations], capacity: int = 0) -> 
         padded([d.actions for d in demonstrations]),
         jnp.asarray(rows, jnp.int32),
     )
+
+
+def normaliser_of(demonstrations: Sequence[Demonstrations]) -> Normaliser:
+    """Mean and spread of each student's observations, (P, obs)."""
+    seen = [d.observations.astype(np.float64) for d in demonstrations]
+    mean, std = (np.stack([measure(one, axis=0) for one in seen]) for measure in (np.mean, np.std))
+    return Normaliser(mean.astype(np.float32), np.maximum(std, LEAST_STD).astype(np.float32))
 
 
 def init(seeds: Sequence[int], origin: Origin, units: int) -> Mlp:

@@ -18,6 +18,7 @@ from lowgear.commands.import_ import import_
 from lowgear.commands.quiet import keep_out_warnings
 from lowgear.commands.recipes import recipes
 from lowgear.commands.report import report
+from lowgear.commands.slim import slim
 from lowgear.commands.studies import studies
 from lowgear.commands.study import study
 from lowgear.commands.sweep import sweep
@@ -46,6 +47,7 @@ def cli() -> None:
                                                 three agents at once, into runs/
       lowgear import sac.zip --task gym:Hopper-v5 --out hopper.safetensors
                                                 a policy that another library trained
+      lowgear slim sac.zip gym:Hopper-v5        the cheapest controller that keeps its return
       lowgear recipes show                      every setting of the learners; train --set NAME=VALUE
       lowgear evaluate runs/NAME                return, share of the large gear, FLOPs saved
       lowgear tune runs/NAME --keep-return 0.95 the cheapest setting of the dial that keeps 95%
@@ -68,6 +70,7 @@ for command in (
     advise,
     train,
     import_,
+    slim,
     evaluate,
     tune,
     export,

@@ -7,10 +7,30 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands.completion import task_names
-from lowgear.commands.options import json_option
+from lowgear.commands.options import Function, json_option
 from lowgear.commands.output import show
 
 SAFETENSORS = ".safetensors"
+
+
+def foreign_options(command: Function) -> Function:
+    """How a file of another library is read: `--normalise`, `--from`, `--check`."""
+    normalise = click.option(
+        "--normalise",
+        metavar="STATS",
+        type=click.Path(path_type=Path),
+        help="How its observations were normalised: VecNormalize's file, or an .npz of mean, var, clip_obs, epsilon.",
+    )
+    kind = click.option(
+        "--from",
+        "kind",
+        type=click.Choice(["sb3", "sbx", "cleanrl", "onnx"]),
+        help="Which library wrote the file.  [default: as the file says]",
+    )
+    check = click.option(
+        "--check", is_flag=True, help="Load the file with its own library too, which runs what is in it, and compare."
+    )
+    return normalise(kind(check(command)))
 
 
 @click.command("import")
@@ -25,21 +45,7 @@ SAFETENSORS = ".safetensors"
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="The policy file to write: NAME.safetensors."
 )
-@click.option(
-    "--normalise",
-    metavar="STATS",
-    type=click.Path(path_type=Path),
-    help="How its observations were normalised: VecNormalize's file, or an .npz of mean, var, clip_obs, epsilon.",
-)
-@click.option(
-    "--from",
-    "kind",
-    type=click.Choice(["sb3", "sbx", "cleanrl", "onnx"]),
-    help="Which library wrote FILE.  [default: as FILE says]",
-)
-@click.option(
-    "--check", is_flag=True, help="Load FILE with its own library too, which runs what is in it, and compare."
-)
+@foreign_options
 @json_option
 def import_(path: Path, task: str, out: Path, as_json: bool, **options: Any) -> None:
     """Make a policy file of FILE, a policy that another library trained.

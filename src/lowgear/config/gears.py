@@ -112,9 +112,14 @@ def check_gears(gears: Sequence[Gear], frozen: Sequence[Frozen]) -> tuple[Gear, 
 
 
 def read_frozen(path: Path) -> Frozen:
-    """The dearest gear of a policy file, frozen as it stands."""
-    policy = load(path)
-    header, number = policy.header, len(policy.header.gears) - 1
+    """The policy in a file as a frozen gear."""
+    return freeze(load(path))
+
+
+def freeze(policy: Policy) -> Frozen:
+    """A policy's only gear that acts, or the dearest where its master picks, as it stands."""
+    header = policy.header
+    number = len(header.gears) - 1 if header.forced_gear is None else header.forced_gear
     gear = header.gears[number]
     if gear.kind == NETWORK:
         gear = Gear(FROZEN, gear.hidden, header.activation, source=OWN_SOURCE)

@@ -37,6 +37,7 @@ class Demand(NamedTuple):
     reference: float | None = None  # the score of which a share is kept; None: the agent's own best
     max_flops: float | None = None  # of the large gear's
     max_latency_us: float | None = None  # mean of a step
+    surely: bool = False  # the 95% interval of a setting's margin is clear of zero, where its mean alone would do
 
     @property
     def caps(self) -> bool:
@@ -66,8 +67,14 @@ class TuneResult:
 class Search:
     """One agent's search. Ask for the `next_batches`, `add` what was played, until there are none."""
 
-    def __init__(self, policy: Policy, demand: Demand, episodes_at_most: int) -> None:
-        self.policy, self.demand = policy, demand
+    def __init__(
+        self,
+        policy: Policy,
+        demand: Demand,
+        episodes_at_most: int,
+        beside: Sequence[DoubleArray] | None = None,  # scores of which a share is kept, batch by batch
+    ) -> None:
+        self.policy, self.demand, self._beside = policy, demand, beside
         dial = policy.header.dial
         assert dial is not None
         assert policy.turns, "an agent of one coefficient has nothing to tune"
@@ -133,11 +140,15 @@ class Search:
     def _bracket(self) -> tuple[int | None, int | None]:
         """The last played setting that meets the demand, and the played one after it."""
         played = sorted(self._scores, key=self._along.__getitem__)
-        meets = [place for place in played if self._margin(place).mean() >= 0]
+        meets = [place for place in played if self._meets(place)]
         if not meets:
             return None, None
         kept = meets[-1]
         return kept, next((place for place in played if self._along[place] > self._along[kept]), None)
+
+    def _meets(self, place: int) -> bool:
+        margin = self._margin(place)
+        return bool(margin.mean() >= (half_width(margin) if self.demand.surely else 0))
 
     def _between(self, kept: int, lost: int) -> int:
         """A new setting, midway between two."""
@@ -158,8 +169,12 @@ class Search:
             return self._demanded() - np.concatenate(spent[place])
         if demand.reference is not None:
             return np.concatenate(self._scores[place]) - self._demanded()
-        mine, best = self._beside_best(place)
-        margin: DoubleArray = mine - best * _share(demand.keep_return, float(best.mean()))
+        if self._beside is None:
+            mine, best = self._beside_best(place)
+        else:
+            batches = self._scores[place]
+            mine, best = np.concatenate(batches), np.concatenate(self._beside[: len(batches)])
+        margin: DoubleArray = mine - best * share_of(demand.keep_return, float(best.mean()))
         return margin
 
     def _settled(self, place: int) -> bool:
@@ -174,7 +189,7 @@ class Search:
 
     @property
     def _against_best(self) -> bool:
-        return not self.demand.caps and self.demand.reference is None
+        return not self.demand.caps and self.demand.reference is None and self._beside is None
 
     def _beside_best(self, place: int) -> tuple[DoubleArray, DoubleArray]:
         """Returns of a setting and of the best one, from the same starts."""
@@ -202,6 +217,8 @@ class Search:
     def _best_score(self) -> float:
         if self.demand.reference is not None:
             return self.demand.reference
+        if self._beside is not None:
+            return float(np.concatenate(self._beside).mean())
         return float(np.concatenate(self._scores[self._best()]).mean())
 
     def _demanded(self) -> float:
@@ -210,7 +227,7 @@ class Search:
         if self.demand.max_flops is not None:
             return self.demand.max_flops * self.policy.header.cost.gears[-1]
         best = self._best_score()
-        return best * _share(self.demand.keep_return, best)
+        return best * share_of(self.demand.keep_return, best)
 
 
 def batch_sizes(episodes: int) -> list[int]:
@@ -223,7 +240,7 @@ def scores(played: Played) -> DoubleArray:
     return played.returns if played.success is None or played.scored_by == "return" else played.success
 
 
-def _share(keep: float | None, best: float) -> float:
+def share_of(keep: float | None, best: float) -> float:
     """The factor on a best return that leaves `keep` of it; where returns are negative, a loss makes them larger."""
     assert keep is not None
     return keep if best >= 0 else 2 - keep
@@ -238,13 +255,22 @@ def search(
     seed: int,
     episodes_at_most: int,
     latency: Callable[[Played, int], DoubleArray] | None = None,
+    beside: Policy | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[TuneResult]:
     """The setting of each policy, all searched side by side.
 
-    `latency` gives the microseconds per step of each of one controller's episodes; a limit on them needs it.
+    `latency` gives the microseconds per step of each of one controller's episodes; a limit on them needs it. A share
+    of the score is kept of the policy `beside` them, where one is given, from the same starts.
     """
-    searches = [Search(policy, demand, episodes_at_most) for policy in policies]
+
+    def play_batch(players: Sequence[Policy], number: int, size: int) -> Played:
+        starts = int(np.random.SeedSequence((seed, number)).generate_state(1)[0])
+        return play_policies(players, make_env, size, master, starts, progress, slots=size)
+
+    sizes = batch_sizes(episodes_at_most)
+    its = None if beside is None else [scores(play_batch([beside], *batch))[0] for batch in enumerate(sizes)]
+    searches = [Search(policy, demand, episodes_at_most, its) for policy in policies]
     while True:
         wanted = [(s, place, batch) for s in searches for place, batch in s.next_batches()]
         if not wanted:
@@ -252,9 +278,7 @@ def search(
         for batch in sorted({number for _, _, number in wanted}):
             now = [(s, place) for s, place, number in wanted if number == batch]
             at = [s.policy.at(s.settings[place]) for s, place in now]
-            starts = int(np.random.SeedSequence((seed, batch)).generate_state(1)[0])
-            size = searches[0].sizes[batch]
-            played = play_policies(at, make_env, size, master, starts, progress, slots=size)
+            played = play_batch(at, batch, sizes[batch])
             for player, (s, place) in enumerate(now):
                 flops = flops_each(played, player, s.policy.header.cost)
                 s.add(place, scores(played)[player], flops, latency(played, player) if latency else None)

@@ -9,27 +9,29 @@ from lowgear.config.run import RunConfig
 from lowgear.envs.protocol import EnvSpec
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.gears import FROZEN
-from lowgear.policy.header import IMPORTED
+from lowgear.policy.header import IMPORTED, PolicyHeader
 from lowgear.policy.networks import Clip, Layers
 
 
 def check_frozen(config: RunConfig, spec: EnvSpec) -> None:
     """Refuse frozen policies that were made for other environments."""
     for one in config.frozen:
-        header = one.read.header
-        what = f"the frozen policy of {header.task}"
-        if header.variant != IMPORTED and header.task != config.task:
-            raise LowgearError(f"{what} is of another task than {config.task}: freeze one that was trained on it")
-        if (header.obs_dim, header.act_dim) != (spec.obs_dim, spec.act_dim):
-            raise LowgearError(
-                f"{what} has {header.obs_dim} observations and {header.act_dim} actions, {config.task} has "
-                f"{spec.obs_dim} and {spec.act_dim}: freeze one that was trained on it"
-            )
-        for mine, own in ((header.action_low, spec.action_low), (header.action_high, spec.action_high)):
-            if not np.allclose(mine, own, rtol=1e-6, atol=0):
-                raise LowgearError(
-                    f"{what} has other bounds of actions than {config.task}: freeze one that was trained on it"
-                )
+        check_fits(one.read.header, config.task, spec)
+
+
+def check_fits(header: PolicyHeader, task: str, spec: EnvSpec) -> None:
+    """Refuse a policy that was made for another environment than the task's."""
+    what = f"the frozen policy of {header.task}"
+    if header.variant != IMPORTED and header.task != task:
+        raise LowgearError(f"{what} is of another task than {task}: freeze one that was trained on it")
+    if (header.obs_dim, header.act_dim) != (spec.obs_dim, spec.act_dim):
+        raise LowgearError(
+            f"{what} has {header.obs_dim} observations and {header.act_dim} actions, {task} has "
+            f"{spec.obs_dim} and {spec.act_dim}: freeze one that was trained on it"
+        )
+    for mine, own in ((header.action_low, spec.action_low), (header.action_high, spec.action_high)):
+        if not np.allclose(mine, own, rtol=1e-6, atol=0):
+            raise LowgearError(f"{what} has other bounds of actions than {task}: freeze one that was trained on it")
 
 
 class FrozenWeights(NamedTuple):

@@ -1,0 +1,233 @@
+"""Carries out `lowgear slim`: around a policy that is there already, the cheapest controller that keeps its return.
+
+DIR/large.safetensors        the policy, as one frozen gear
+DIR/students/                small policies that it was distilled into
+DIR/runs/                    the run whose masters pick between the widest of them and the policy
+DIR/controller.safetensors   what is deployed
+DIR/slim.json                every number
+
+The same command again repeats nothing that is done.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lowgear import LowgearError, envs
+from lowgear.baselines.distil import DistilSettings, distil, flops_of
+from lowgear.config.gears import frozen_of
+from lowgear.config.policy_file import PolicyFile
+from lowgear.config.run import RunConfig, resolve
+from lowgear.config.tasks import Task, file_name
+from lowgear.envs.protocol import BatchEnv
+from lowgear.evaluation.evaluate import at_settings, flops_each, half_width, play_policies
+from lowgear.evaluation.summary import evaluation_report
+from lowgear.evaluation.tune import Demand, scores, search, share_of
+from lowgear.policy.file import Policy, load
+from lowgear.policy.files import write_whole
+from lowgear.studies import slimmed
+from lowgear.studies.imitation import make_directory
+from lowgear.studies.run_store import RunStore
+from lowgear.studies.setup import CHECKPOINTS, Group
+from lowgear.studies.slimmed import Episodes
+from lowgear.training.frozen import check_fits as check_frozen
+from lowgear.training.provenance import provenance
+
+STEPS_PLAYED = 40_000  # about, of each controller that is judged
+FEWEST, MOST = 40, 400  # episodes that make those steps
+SETTINGS = 7  # of the chosen controller's dial, on its page
+CHOOSING = 1  # seed of the starts that controllers are chosen by, that of `lowgear tune`
+BEST_STUDENT = 3  # of those that the best of a width's students is found by
+CONFIRMING = (10, 11, 12, 13, 14)  # of those that controllers are reported on
+LARGE, CONTROLLER, FIGURES = "large.safetensors", "controller.safetensors", "slim.json"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for."""
+
+    task: Task
+    large: Policy  # of one frozen gear
+    keep: float  # share of its return
+    widths: tuple[int, ...]  # of students, narrowest first
+    seeds: tuple[int, ...]  # a student of each width and a master for each
+    steps: int  # of each master
+    episodes: int | None = None  # of each controller, to choose by; None: as many as their length asks for
+    settings: DistilSettings = field(default_factory=DistilSettings)
+    overrides: dict[str, Any] = field(default_factory=dict)  # of the recipe
+
+    def config(self, gears: Sequence[Path]) -> RunConfig:
+        """One master for each seed; nothing else learns."""
+        return resolve(
+            self.task,
+            steps=self.steps,
+            seeds=self.seeds,
+            gears=gears,
+            overrides=self.overrides,
+            evaluate_every=0,
+            checkpoint_every=max(1, self.steps // CHECKPOINTS),
+        )
+
+    def make_env(self, count: int) -> BatchEnv:
+        """Environments of the task."""
+        return envs.make(self.task, count, max_episode_steps=self.overrides.get("max_episode_steps"))
+
+
+class Candidate(NamedTuple):
+    """A controller that could take the policy's place, by the starts that it was chosen on."""
+
+    name: str
+    policy: Policy
+    meets: bool  # what is demanded, surely
+    margin: float  # of its score over that
+    flops: float  # a step
+
+
+def carry_out(request: Request, store: RunStore) -> dict[str, Any]:
+    """All stages; the report, which is also kept."""
+    make_directory(store.path)
+    large_path = store.path / LARGE
+    request.large.save(large_path)
+    steps = float(_play(request, request.large, CHOOSING, FEWEST).lengths.mean())
+    if request.episodes is None:
+        request = replace(request, episodes=min(MOST, max(FEWEST, math.ceil(STEPS_PLAYED / steps))))
+    large = _play(request, request.large, CHOOSING)
+    students = {units: _student(request, store, units, steps) for units in request.widths}
+    alone = [_judge(request, units, load(path), large) for units, path in students.items()]
+    switching = _switching(request, store, (students[request.widths[-1]], large_path))
+    chosen, switched = choose([*alone, *switching]), choose(switching)
+    _keep(request, chosen.policy, store.path / CONTROLLER)
+    policies = {slimmed.ITSELF: request.large} | {one.name: one.policy for one in (*alone, switched)}
+    rows = slimmed.rows(policies, _confirm(request, store, policies))
+    report = {
+        "task": request.task.name,
+        "source": request.large.header.gears[0].source,
+        "keep": request.keep,
+        "chosen": chosen.name,
+        "meets": chosen.meets,
+        "controllers": rows,
+        "words": slimmed.words(rows, chosen.name, chosen.meets, request.keep),
+        "steps": request.steps,
+        "seeds": list(request.seeds),
+        "episodes": request.episodes,
+        "confirmed_with_seeds": list(CONFIRMING),
+        "distilled_with": asdict(request.settings),
+        "controller": str(store.path / CONTROLLER),
+        "provenance": provenance(),
+    }
+    write_whole(store.path / FIGURES, json.dumps(report, indent=1).encode())
+    return report
+
+
+def check_fits(request: Request) -> None:
+    """Refuse a policy of another environment, and widths that save nothing, before anything is made."""
+    large, most = request.large, request.large.header.cost.gears[0]
+    for units in request.widths:
+        if flops_of(large, units) >= most:
+            raise LowgearError(
+                f"--widths {units}: {flops_of(large, units):,} FLOPs are no less than the policy's own {most:,}; "
+                "write narrower ones"
+            )
+    with closing(request.make_env(1)) as env:
+        check_frozen(large.header, request.task.name, env.spec)
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate:
+    """The cheapest that keeps what is demanded, or the nearest where none does."""
+    meeting = [one for one in candidates if one.meets]
+    return min(meeting, key=lambda one: one.flops) if meeting else max(candidates, key=lambda one: one.margin)
+
+
+def _student(request: Request, store: RunStore, units: int, episode_steps: float) -> Path:
+    """The best of a width's students, in a file; it is taught only once."""
+    what = [asdict(request.settings), units, request.seeds, frozen_of(request.large).digest]
+    digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10]
+    path = store.path / "students" / f"{file_name(request.task.name)}-{units}-{digest}.safetensors"
+    if not path.exists():
+        make_directory(path.parent)
+        show = partial(store.progress, f"distilling into {units} units: rounds")
+        students = distil(request.large, units, request.seeds, request.make_env, episode_steps, request.settings, show)
+        best = max(students, key=lambda one: float(_play(request, one, BEST_STUDENT, FEWEST // 2).scores.mean()))
+        best.save(path)
+    return path
+
+
+def _judge(request: Request, units: int, student: Policy, large: Episodes) -> Candidate:
+    """A student that acts alone, beside the policy that taught it."""
+    own = _play(request, student, CHOOSING)
+    margin = own.scores - large.scores * share_of(request.keep, float(large.scores.mean()))
+    mean, flops = float(margin.mean()), float(own.flops.mean())
+    return Candidate(f"{units} units, distilled", student, mean >= half_width(margin), mean, flops)
+
+
+def _switching(request: Request, store: RunStore, gears: Sequence[Path]) -> list[Candidate]:
+    """Masters that pick between a student and the policy, one for each seed, tuned to the demand."""
+    group = Group("masters", request.config(gears))
+    store.train([group])
+    if store.failures:
+        raise LowgearError(store.failures[0])
+    policies = store.trained(group)
+    found = search(
+        policies,
+        Demand(request.keep, surely=True),
+        request.make_env,
+        group.config.master,
+        seed=CHOOSING,
+        episodes_at_most=request.episodes or FEWEST,
+        beside=request.large,
+        progress=_counter(store, "tuning: episodes"),
+    )
+    small = policies[0].header.gears[0]
+    return [
+        Candidate(
+            f"switching, {small.hidden[0]} units or the policy",
+            policy.at(result.cost_coefficient),
+            result.meets,
+            result.score_mean - result.demanded,
+            result.flops_per_step,
+        )
+        for policy, result in zip(policies, found, strict=True)
+    ]
+
+
+def _confirm(request: Request, store: RunStore, policies: dict[str, Policy]) -> dict[str, list[Episodes]]:
+    """Each controller on fresh starts, the same for all, seed by seed; half as many with each as chose it."""
+    half = -(-(request.episodes or FEWEST) // 2)
+    count = _counter(store, "confirming: controllers")
+    found: dict[str, list[Episodes]] = {}
+    for name, policy in policies.items():
+        found[name] = [_play(request, policy, seed, half) for seed in CONFIRMING]
+        count(1)
+    return found
+
+
+def _keep(request: Request, policy: Policy, path: Path) -> None:
+    """The controller in a file, and beside it an evaluation along its dial, for the page."""
+    policy.save(path)
+    numbered = at_settings([policy], SETTINGS)
+    found = evaluation_report(numbered, request.make_env, FEWEST // 2, "greedy", 0)
+    write_whole(PolicyFile(path).evaluation, json.dumps(found, indent=2).encode())
+
+
+def _play(request: Request, policy: Policy, seed: int, episodes: int | None = None) -> Episodes:
+    played = play_policies([policy], request.make_env, episodes or request.episodes, "greedy", seed)
+    shares = played.gear_steps[0] / played.lengths[0][:, None]
+    return Episodes(scores(played)[0], flops_each(played, 0, policy.header.cost), shares[:, -1], played.lengths[0])
+
+
+def _counter(store: RunStore, what: str) -> Callable[[int], None]:
+    """Shows a number that grows; nobody knows how far."""
+    done = 0
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        store.progress(what, done, done + 1)
+
+    return count
