@@ -11,6 +11,7 @@ from lowgear.baselines.clone import MODERN, PAPER, CloneSettings
 from lowgear.evaluation import evaluate
 from lowgear.learning.networks import Layer
 from lowgear.learning.optimiser import ADAM
+from lowgear.policy.controller import Controller
 from tests.fixtures.teachers import valley, valley_demonstrations
 
 QUICK = CloneSettings(learning_rate=1e-3, epochs=3, batch=16)
@@ -136,3 +137,20 @@ def test_without_held_out_trajectories_there_is_no_validation_loss():
     fitted = clone.fit([valley_demonstrations(1, 4)], 4, [0], replace(QUICK, held_out=0.0))
     assert np.isnan(fitted.history["validation_loss"]).all()
     assert np.isfinite(fitted.history["training_loss"]).all()
+
+
+def test_observations_are_normalised_and_the_first_layer_takes_that_in():
+    near = valley_demonstrations(4, 10)
+    mean, std = near.observations.mean(axis=0), near.observations.std(axis=0)
+    normalised = replace(near, observations=(near.observations - mean) / std)
+    far = replace(near, observations=1000 + 50 * near.observations)
+    settings = replace(QUICK, normalise=True)
+    (wanted,) = clone.fit([normalised], 3, [0], QUICK).policies
+    for data in (near, far):
+        (found,) = clone.fit([data], 3, [0], settings).policies
+        actions = [
+            Controller.from_policies([policy]).act_with(0, seen.observations[None])
+            for policy, seen in ((found, data), (wanted, normalised))
+        ]
+        np.testing.assert_allclose(*actions, atol=2e-4)
+    assert np.ptp(actions[0]) > 0.01  # they do differ by where the student is

@@ -127,6 +127,13 @@ def config_of(path: Path) -> RunConfig:
     return resolve(WALKER, gears=(64, path, "hold"))  # with 4 observations and 2 actions it would not train
 
 
+def test_a_file_that_forces_a_gear_is_frozen_as_that_gear(tmp_path: Path) -> None:
+    header = replace(EVERY_KIND, gears=gears_of((3, 5)), activation="relu", variant="small-only", forced_gear=0)
+    path = saved(tmp_path / "small.safetensors", header)
+    assert read_frozen(path).gear == Gear("frozen", (3, 3), "relu", source="Lowgear")
+    np.testing.assert_array_equal(read_frozen(path).read.weights.gears[0][0][0], load(path).weights.gears[0][0][0])
+
+
 def test_config_json_names_the_frozen_policy(tmp_path: Path) -> None:
     config = config_of(saved(tmp_path / "a.safetensors"))
     assert names(config.gears) == "hold,frozen 4x3,64"

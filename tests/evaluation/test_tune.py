@@ -17,9 +17,9 @@ def controller():
     return random_policy(replace(HEADER, dial=DIAL, cost_coefficient=DIAL.middle))
 
 
-def run(demand, returns, flops, episodes=64, noise=0.0, paired_noise=0.0, seed=0):
+def run(demand, returns, flops, episodes=64, noise=0.0, paired_noise=0.0, seed=0, other=None):
     """Search with return and FLOPs given as functions of the position; starts vary by `paired_noise` for all alike."""
-    search = Search(controller(), demand, episodes)
+    search = Search(controller(), demand, episodes, other)
     rounds = 0
     while wanted := search.next_batches():
         rounds += 1
@@ -169,3 +169,30 @@ def test_a_setting_that_fails_now_and_then_is_found_out():
     assert DIAL.settings(SETTINGS)[0] < found.cost_coefficient < DIAL.middle
     assert found.episodes == 64
     assert played == found.episodes_in_all
+
+
+def beside(level, noise, seed=0):
+    """Batches of another policy's returns, from starts that vary for all alike."""
+    return [level + np.random.default_rng((seed, batch)).normal(size=BATCH) * noise for batch in range(8)]
+
+
+def test_a_share_of_another_policys_return_is_kept_from_the_same_starts():
+    # 97% of 950 is 921.5, reached a little below position -0.2; starts vary by ten times the difference.
+    found = run(Demand(keep_return=0.97), falling, cheaper, paired_noise=200, other=beside(950, 200))
+    assert found.meets
+    assert found.certain
+    assert found.best_score == pytest.approx(950 + np.mean(beside(0, 200)))
+    demanded = 0.97 * found.best_score
+    assert found.demanded == pytest.approx(demanded)
+    assert demanded <= found.score_mean < demanded + 10
+
+
+def test_what_must_be_sure_is_dearer():
+    noisy = {"noise": 60, "other": beside(950, 0)}
+    by_mean = run(Demand(keep_return=0.97), falling, cheaper, **noisy)
+    surely = run(Demand(keep_return=0.97, surely=True), falling, cheaper, **noisy)
+    assert surely.certain
+    assert surely.score_mean > by_mean.score_mean
+    assert surely.flops_reduction < by_mean.flops_reduction
+    never = run(Demand(keep_return=1.0, surely=True), falling, cheaper, other=beside(1001, 0))
+    assert not never.meets

@@ -126,7 +126,7 @@ def _request(large: "Policy", name: str, options: dict[str, Any]) -> "Request":
         tuple(sorted(set(options["widths"] or widths_for(large)))),
         options["seeds"],
         options["steps"],
-        options["episodes"],
+        options["episodes"] or 0,
         DistilSettings(options["labels"]),
         settings.from_assignments(options["assignments"]),
     )

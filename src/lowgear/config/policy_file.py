@@ -11,7 +11,6 @@ from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import check_trust
 from lowgear.policy.dial import Dial
 from lowgear.policy.file import Policy, load
-from lowgear.policy.header import IMPORTED
 
 
 def open_run(path: str | Path, trust: bool = False) -> RunDirectory:
@@ -45,7 +44,7 @@ class PolicyFile(RunDirectory):
         if environment:
             check_trust(header.task, self.path, self.trust)
         recipe = replace(
-            recipes.find("modern" if header.variant == IMPORTED else header.recipe, header.task),
+            recipes.behind(header),
             name=header.recipe,
             periods=header.periods,
             master_units=header.master_units,

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lowgear import LowgearError
+from lowgear.policy.header import IMPORTED, PolicyHeader
 
 
 def _field(default: Any, doc: str) -> Any:
@@ -138,3 +139,8 @@ def find(name: str, task: str) -> Recipe:
         raise LowgearError(f"unknown recipe {name!r}: write {' or '.join(RECIPES)}")
     settings = MODERN_BY_TASK.get(task, {}) if name == "modern" else {}
     return replace(RECIPES[name], **settings)
+
+
+def behind(header: PolicyHeader) -> Recipe:
+    """The recipe that a policy was trained with, for the episodes of its task; `modern` for one from elsewhere."""
+    return find("modern" if header.recipe == IMPORTED else header.recipe, header.task)

@@ -19,7 +19,7 @@ from lowgear.evaluation.evaluate import starts
 from lowgear.evaluation.record import Episode, record, respond
 from lowgear.export.check import ExportedController, compare, require_equal
 from lowgear.policy.file import Policy, load
-from lowgear.policy.header import IMPORTED, PolicyHeader
+from lowgear.policy.header import PolicyHeader
 from lowgear.policy.setting import deployed
 
 MakeEnv = Callable[[int], BatchEnv]
@@ -110,8 +110,7 @@ def read(
 
 def ends_on_success(header: PolicyHeader) -> bool:
     """Whether episodes of the policy's task end where they succeed, by the recipe that it was trained with."""
-    recipe = "modern" if header.variant == IMPORTED else header.recipe
-    return recipes.find(recipe, header.task).end_on_success
+    return recipes.behind(header).end_on_success
 
 
 def of_policy(policy: Policy, path: Path, make_envs: Callable[[], MakeEnv]) -> Source:

@@ -22,7 +22,7 @@ MOST_PERIODS = 64
 LONGEST_PERIOD = 1_000_000  # steps
 LARGEST_ACTION = 1e30
 LEAST_COEFFICIENT, LARGEST_COEFFICIENT = 1e-18, 1e15  # apart from 0
-IMPORTED = "imported"  # the variant of a policy from elsewhere
+IMPORTED = "imported"  # the variant and the recipe of a policy from elsewhere
 MASTERED = ("asymmetric", "fixed-cost", "no-cost", "separate-buffers")  # variants whose master picks
 
 

@@ -58,7 +58,7 @@ class Request:
     widths: tuple[int, ...]  # of students, narrowest first
     seeds: tuple[int, ...]  # a student of each width and a master for each
     steps: int  # of each master
-    episodes: int | None = None  # of each controller, to choose by; None: as many as their length asks for
+    episodes: int  # of each controller, to choose by; 0: as many as their length asks for
     settings: DistilSettings = field(default_factory=DistilSettings)
     overrides: dict[str, Any] = field(default_factory=dict)  # of the recipe
 
@@ -95,7 +95,7 @@ def carry_out(request: Request, store: RunStore) -> dict[str, Any]:
     large_path = store.path / LARGE
     request.large.save(large_path)
     steps = float(_play(request, request.large, CHOOSING, FEWEST).lengths.mean())
-    if request.episodes is None:
+    if not request.episodes:
         request = replace(request, episodes=min(MOST, max(FEWEST, math.ceil(STEPS_PLAYED / steps))))
     large = _play(request, request.large, CHOOSING)
     students = {units: _student(request, store, units, steps) for units in request.widths}
@@ -179,7 +179,7 @@ def _switching(request: Request, store: RunStore, gears: Sequence[Path]) -> list
         request.make_env,
         group.config.master,
         seed=CHOOSING,
-        episodes_at_most=request.episodes or FEWEST,
+        episodes_at_most=request.episodes,
         beside=request.large,
         progress=_counter(store, "tuning: episodes"),
     )
@@ -198,7 +198,7 @@ def _switching(request: Request, store: RunStore, gears: Sequence[Path]) -> list
 
 def _confirm(request: Request, store: RunStore, policies: dict[str, Policy]) -> dict[str, list[Episodes]]:
     """Each controller on fresh starts, the same for all, seed by seed; half as many with each as chose it."""
-    half = -(-(request.episodes or FEWEST) // 2)
+    half = -(-request.episodes // 2)
     count = _counter(store, "confirming: controllers")
     found: dict[str, list[Episodes]] = {}
     for name, policy in policies.items():
