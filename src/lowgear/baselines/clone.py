@@ -48,7 +48,7 @@ PAPER = CloneSettings()
 # A number of updates, because the paper's epochs over 25 × 50 pairs are too few to learn anything (docs/baselines.md).
 MODERN = CloneSettings(learning_rate=1e-3, updates=20_000, held_out=0.1, anneal=True)
 # For as many labels as a teacher that can be asked at will gives (`slim`).
-DISTIL = replace(MODERN, batch=256, updates=None, epochs=128, normalise=True)
+DISTIL = replace(MODERN, learning_rate=3e-3, batch=256, updates=None, epochs=256, normalise=True)
 
 
 class CloneState(NamedTuple):
