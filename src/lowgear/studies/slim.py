@@ -12,6 +12,7 @@ The same command again repeats nothing that is done.
 import hashlib
 import json
 import math
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -91,20 +92,21 @@ class Candidate(NamedTuple):
 
 def carry_out(request: Request, store: RunStore) -> dict[str, Any]:
     """All stages; the report, which is also kept."""
+    began = time.perf_counter()
     make_directory(store.path)
     large_path = store.path / LARGE
     request.large.save(large_path)
-    steps = float(_play(request, request.large, CHOOSING, FEWEST).lengths.mean())
+    steps = episode_steps(request)
     if not request.episodes:
         request = replace(request, episodes=min(MOST, max(FEWEST, math.ceil(STEPS_PLAYED / steps))))
     large = _play(request, request.large, CHOOSING)
-    students = {units: _student(request, store, units, steps) for units in request.widths}
+    students = {units: student(request, store, units, steps) for units in request.widths}
     alone = [_judge(request, units, load(path), large) for units, path in students.items()]
     switching = _switching(request, store, (students[request.widths[-1]], large_path))
     chosen, switched = choose([*alone, *switching]), choose(switching)
     _keep(request, chosen.policy, store.path / CONTROLLER)
     policies = {slimmed.ITSELF: request.large} | {one.name: one.policy for one in (*alone, switched)}
-    rows = slimmed.rows(policies, _confirm(request, store, policies))
+    rows = slimmed.rows(policies, confirm(request, policies, _counter(store, "confirming: controllers")))
     report = {
         "task": request.task.name,
         "source": request.large.header.gears[0].source,
@@ -119,6 +121,7 @@ def carry_out(request: Request, store: RunStore) -> dict[str, Any]:
         "confirmed_with_seeds": list(CONFIRMING),
         "distilled_with": asdict(request.settings),
         "controller": str(store.path / CONTROLLER),
+        "seconds": time.perf_counter() - began,
         "provenance": provenance(),
     }
     write_whole(store.path / FIGURES, json.dumps(report, indent=1).encode())
@@ -144,7 +147,12 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
     return min(meeting, key=lambda one: one.flops) if meeting else max(candidates, key=lambda one: one.margin)
 
 
-def _student(request: Request, store: RunStore, units: int, episode_steps: float) -> Path:
+def episode_steps(request: Request) -> float:
+    """How long an episode of the policy is, about."""
+    return float(_play(request, request.large, CHOOSING, FEWEST // 4).lengths.mean())
+
+
+def student(request: Request, store: RunStore, units: int, episode_steps: float) -> Path:
     """The best of a width's students, in a file; it is taught only once."""
     what = [asdict(request.settings), units, request.seeds, frozen_of(request.large).digest]
     digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10]
@@ -167,21 +175,25 @@ def _judge(request: Request, units: int, student: Policy, large: Episodes) -> Ca
 
 
 def _switching(request: Request, store: RunStore, gears: Sequence[Path]) -> list[Candidate]:
-    """Masters that pick between a student and the policy, one for each seed, tuned to the demand."""
+    """Masters that pick between a student and the policy, one for each seed."""
     group = Group("masters", request.config(gears))
     store.train([group])
     if store.failures:
         raise LowgearError(store.failures[0])
-    policies = store.trained(group)
+    return tuned(request, store.trained(group), _counter(store, "tuning: episodes"))
+
+
+def tuned(request: Request, policies: Sequence[Policy], progress: Callable[[int], None]) -> list[Candidate]:
+    """Controllers that switch, each at the cheapest setting of its dial that surely keeps what is demanded."""
     found = search(
         policies,
         Demand(request.keep, surely=True),
         request.make_env,
-        group.config.master,
+        "greedy",
         seed=CHOOSING,
         episodes_at_most=request.episodes,
         beside=request.large,
-        progress=_counter(store, "tuning: episodes"),
+        progress=progress,
     )
     small = policies[0].header.gears[0]
     return [
@@ -196,14 +208,15 @@ def _switching(request: Request, store: RunStore, gears: Sequence[Path]) -> list
     ]
 
 
-def _confirm(request: Request, store: RunStore, policies: dict[str, Policy]) -> dict[str, list[Episodes]]:
+def confirm(
+    request: Request, policies: dict[str, Policy], progress: Callable[[int], None]
+) -> dict[str, list[Episodes]]:
     """Each controller on fresh starts, the same for all, seed by seed; half as many with each as chose it."""
     half = -(-request.episodes // 2)
-    count = _counter(store, "confirming: controllers")
     found: dict[str, list[Episodes]] = {}
     for name, policy in policies.items():
         found[name] = [_play(request, policy, seed, half) for seed in CONFIRMING]
-        count(1)
+        progress(1)
     return found
 
 
