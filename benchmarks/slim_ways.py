@@ -71,7 +71,7 @@ def started_learners(student, held_updates, config, spec, goals):
 def train(request, way, student, large, out):
     """The masters of one way, and the minutes they took."""
     gears = (student if way == "distilled" else request.widths[0], large)
-    config = request.config(gears)
+    config = request.groups(gears)[0].config
     make = partial(make_env, config)
     learners = sac_learners
     if way == "both":

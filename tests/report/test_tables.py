@@ -83,6 +83,13 @@ def test_commands_for_a_run_of_ones_own_environment_trust_it(path: Path) -> None
     assert "--episodes 200 --trust`" in tables.cautions(own)[0]
 
 
+def test_a_policy_file_is_exported_without_an_agents_number(path: Path) -> None:
+    run = read_run(path)
+    assert "--agent" in tables.export_command(run, run.settings[0])
+    file = next((path / "policies").iterdir())
+    assert "--agent" not in tables.export_command(replace(run, path=file), run.settings[0])
+
+
 def test_numbers_have_as_many_digits_as_make_sense() -> None:
     assert [number(value) for value in (1234.5, 12.34, 1.234, -0.1234)] == ["1,234", "12.3", "1.23", "−0.123"]
     assert score_pair("return", 818.2, 45.1) == "818 ± 45"

@@ -66,10 +66,12 @@ def slim(path: Path, task: str, out: Path | None, no_report: bool, as_json: bool
     """
     from rich.console import Console
 
+    from lowgear.report.simulator import draw_without_screen
     from lowgear.studies.progress import StudyDisplay
     from lowgear.studies.run_store import RunStore
     from lowgear.studies.slim import carry_out
 
+    draw_without_screen()  # before MuJoCo is loaded for its environments
     foreign = {name: options.pop(name) for name in ("normalise", "kind", "check")}
     _check(options)
     request = _request(_large(path, task, **foreign), task, options)
@@ -83,7 +85,7 @@ def slim(path: Path, task: str, out: Path | None, no_report: bool, as_json: bool
         raise
     finally:
         display.close()
-    show(report | _deliver(Path(report["controller"]), not no_report), as_json, _print)
+    show(report | _deliver(report, not no_report), as_json, _print)
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -134,13 +136,14 @@ def _request(large: "Policy", name: str, options: dict[str, Any]) -> "Request":
     return request
 
 
-def _deliver(controller: Path, draws: bool) -> dict[str, Any]:
-    """The controller as C and as a page, as far as this machine can; what stood in the way."""
+def _deliver(report: dict[str, Any], draws: bool) -> dict[str, Any]:
+    """The controller as C, a figure of all, the run's page, as far as this machine can; what stood in the way."""
     from lowgear.export import export
     from lowgear.export.plain import default_name
     from lowgear.export.source import ExportRequest, read
 
-    found: dict[str, Any] = {"c": None, "page": None, "notes": []}
+    found: dict[str, Any] = {"c": None, "figure": None, "page": None, "notes": []}
+    controller = Path(report["controller"])
     try:
         source = read(controller, trust=True)
         out = controller.with_name("c")
@@ -150,21 +153,21 @@ def _deliver(controller: Path, draws: bool) -> dict[str, Any]:
         found["notes"].append(f"no C: {error}")
     if draws:
         try:
-            found["page"] = str(_draw(controller))
+            found |= _draw(report, controller.parent)
         except LowgearError as error:
             found["notes"].append(f"no page: {error}")
     return found
 
 
-def _draw(controller: Path) -> Path:
+def _draw(report: dict[str, Any], out: Path) -> dict[str, Any]:
     try:
         from lowgear.report.assemble import ReportOptions, assemble
+        from lowgear.studies.slim_figure import draw
     except ModuleNotFoundError as error:
         raise LowgearError(f"a report needs {error.name}: pip install 'lowgear[report]'") from None
-    (page, *_), _ = assemble(
-        [controller], controller.with_name("report"), ReportOptions(0, True, None, trust=True), lambda _: None
-    )
-    return page
+    options = ReportOptions(episodes=0, video=True, setting=None, trust=True)
+    (page, *_), notices = assemble([Path(report["run"])], out / "report", options, lambda _: None)
+    return {"figure": str(draw(report, out)[-1]), "page": str(page), "notes": notices}
 
 
 def _print(report: dict[str, Any]) -> None:
@@ -197,6 +200,6 @@ def _print(report: dict[str, Any]) -> None:
     for note in report["notes"]:
         click.echo(f"note: {note}", err=True)
     click.echo(f"\n{report['controller']}")
-    for what in ("c", "page"):
+    for what in ("c", "figure", "page"):
         if report[what] is not None:
             click.echo(report[what])

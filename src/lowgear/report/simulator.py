@@ -76,9 +76,7 @@ def _rendering(task: Task, header: PolicyHeader, end_on_success: bool) -> Simula
 
 
 def _renderer(task: Task, header: PolicyHeader, end_on_success: bool) -> Simulator:
-    if _headless():
-        os.environ.setdefault("MUJOCO_GL", "egl")
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # of the classic controls' drawings
+    draw_without_screen()
     if task.source == "dmc" or (task.published is not None and task.env_id != task.name):
         return _dm_control(task.name.removeprefix("dmc:"))
     if FETCH.fullmatch(task.env_id):
@@ -153,6 +151,13 @@ def _mujoco(robot: Any) -> tuple[Callable[[], Frame], Callable[[], None]]:
         return frame
 
     return render, renderer.close
+
+
+def draw_without_screen() -> None:
+    """Where there is none, let MuJoCo and the classic controls draw all the same; before they are imported."""
+    if _headless():
+        os.environ.setdefault("MUJOCO_GL", "egl")
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 
 def _headless() -> bool:

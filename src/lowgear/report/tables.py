@@ -210,7 +210,9 @@ def card(run: RunData, setting: Setting, times: StepTimes | None = None, main: i
 def export_command(run: RunData, setting: Setting, main: int | None = None) -> str:
     """What writes the setting's main or else its best agent as C, to be typed where the report was made."""
     one = max(setting.agents, key=lambda score: (score.agent == main, score.score))
-    words = ["lowgear", "export", str(run.path), "--format", "c", "--agent", str(one.agent)]
+    words = ["lowgear", "export", str(run.path), "--format", "c"]
+    if run.path.is_dir():  # a policy file is one agent
+        words += ["--agent", str(one.agent)]
     policy = run.policies.get(one.agent)
     if policy is not None and policy.turns and not same_setting(own_setting(policy), one.coefficient):
         words.append(f"--cost-coefficient={one.coefficient!r}")

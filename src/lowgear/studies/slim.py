@@ -4,7 +4,7 @@ DIR/large.safetensors        the policy, as one frozen gear
 DIR/students/                small policies that it was distilled into
 DIR/runs/                    the run whose masters pick between the widest of them and the policy
 DIR/controller.safetensors   what is deployed
-DIR/slim.json                every number
+DIR/slim.json                every number; slim.svg and slim.png draw them
 
 The same command again repeats nothing that is done.
 """
@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 
 from lowgear import LowgearError, envs
 from lowgear.baselines.distil import DistilSettings, distil, flops_of
-from lowgear.config.gears import frozen_of
-from lowgear.config.policy_file import PolicyFile
+from lowgear.config.gears import Given, frozen_of
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import Task, file_name
 from lowgear.envs.protocol import BatchEnv
@@ -34,7 +33,7 @@ from lowgear.policy.file import Policy, load
 from lowgear.policy.files import write_whole
 from lowgear.studies import slimmed
 from lowgear.studies.imitation import make_directory
-from lowgear.studies.run_store import RunStore
+from lowgear.studies.run_store import RunStore, StoredRun
 from lowgear.studies.setup import CHECKPOINTS, Group
 from lowgear.studies.slimmed import Episodes
 from lowgear.training.frozen import check_fits as check_frozen
@@ -42,7 +41,8 @@ from lowgear.training.provenance import provenance
 
 STEPS_PLAYED = 40_000  # about, of each controller that is judged
 FEWEST, MOST = 40, 400  # episodes that make those steps
-SETTINGS = 7  # of the chosen controller's dial, on its page
+SETTINGS = 7  # of the dial, on the run's page
+ALONE = ("small-only", "large-only")
 CHOOSING = 1  # seed of the starts that controllers are chosen by, that of `lowgear tune`
 BEST_STUDENT = 3  # of those that the best of a width's students is found by
 CONFIRMING = (10, 11, 12, 13, 14)  # of those that controllers are reported on
@@ -63,12 +63,19 @@ class Request:
     settings: DistilSettings = field(default_factory=DistilSettings)
     overrides: dict[str, Any] = field(default_factory=dict)  # of the recipe
 
-    def config(self, gears: Sequence[Path]) -> RunConfig:
-        """One master for each seed; nothing else learns."""
+    def groups(self, gears: Sequence[Given]) -> list[Group]:
+        """One master for each seed; and beside them the gears alone, so that the run can be compared to both."""
+        masters, alone = self._config(gears, self.seeds), self._config(gears, self.seeds[:1], ALONE)
+        return [Group("masters", masters), Group("gears alone", alone)]
+
+    def _config(
+        self, gears: Sequence[Given], seeds: Sequence[int], variants: Sequence[str] = ("asymmetric",)
+    ) -> RunConfig:
         return resolve(
             self.task,
             steps=self.steps,
-            seeds=self.seeds,
+            seeds=seeds,
+            variants=variants,
             gears=gears,
             overrides=self.overrides,
             evaluate_every=0,
@@ -88,6 +95,7 @@ class Candidate(NamedTuple):
     meets: bool  # what is demanded, surely
     margin: float  # of its score over that
     flops: float  # a step
+    agent: int | None = None  # its number in the run, of one that switches
 
 
 def carry_out(request: Request, store: RunStore) -> dict[str, Any]:
@@ -102,9 +110,10 @@ def carry_out(request: Request, store: RunStore) -> dict[str, Any]:
     large = _play(request, request.large, CHOOSING)
     students = {units: student(request, store, units, steps) for units in request.widths}
     alone = [_judge(request, units, load(path), large) for units, path in students.items()]
-    switching = _switching(request, store, (students[request.widths[-1]], large_path))
+    run, switching = _switching(request, store, (students[request.widths[-1]], large_path))
     chosen, switched = choose([*alone, *switching]), choose(switching)
-    _keep(request, chosen.policy, store.path / CONTROLLER)
+    chosen.policy.save(store.path / CONTROLLER)
+    _evaluate(request, run, switched)
     policies = {slimmed.ITSELF: request.large} | {one.name: one.policy for one in (*alone, switched)}
     rows = slimmed.rows(policies, confirm(request, policies, _counter(store, "confirming: controllers")))
     report = {
@@ -121,6 +130,7 @@ def carry_out(request: Request, store: RunStore) -> dict[str, Any]:
         "confirmed_with_seeds": list(CONFIRMING),
         "distilled_with": asdict(request.settings),
         "controller": str(store.path / CONTROLLER),
+        "run": str(run.directory.path),
         "seconds": time.perf_counter() - began,
         "provenance": provenance(),
     }
@@ -174,13 +184,21 @@ def _judge(request: Request, units: int, student: Policy, large: Episodes) -> Ca
     return Candidate(f"{units} units, distilled", student, mean >= half_width(margin), mean, flops)
 
 
-def _switching(request: Request, store: RunStore, gears: Sequence[Path]) -> list[Candidate]:
-    """Masters that pick between a student and the policy, one for each seed."""
-    group = Group("masters", request.config(gears))
-    store.train([group])
+def _switching(request: Request, store: RunStore, gears: Sequence[Path]) -> tuple[StoredRun, list[Candidate]]:
+    """The run whose masters pick between a student and the policy, and these, one for each seed, tuned."""
+    groups = request.groups(gears)
+    store.train(groups)
     if store.failures:
         raise LowgearError(store.failures[0])
-    return tuned(request, store.trained(group), _counter(store, "tuning: episodes"))
+    (run,) = store.plan(groups)
+    stopped = run.directory.read_stopped()
+    numbers = [run.config.agents.index(agent) for agent in groups[0].config.agents]
+    numbers = [number for number in numbers if number not in stopped]
+    if not numbers:
+        raise LowgearError(f"{run.directory.path}: every master stopped before the end; `stopped.json` says why")
+    policies = [run.directory.load_policy(run.config, number) for number in numbers]
+    found = tuned(request, policies, _counter(store, "tuning: episodes"))
+    return run, [one._replace(agent=number) for one, number in zip(found, numbers, strict=True)]
 
 
 def tuned(request: Request, policies: Sequence[Policy], progress: Callable[[int], None]) -> list[Candidate]:
@@ -220,12 +238,15 @@ def confirm(
     return found
 
 
-def _keep(request: Request, policy: Policy, path: Path) -> None:
-    """The controller in a file, and beside it an evaluation along its dial, for the page."""
-    policy.save(path)
-    numbered = at_settings([policy], SETTINGS)
+def _evaluate(request: Request, run: StoredRun, switched: Candidate) -> None:
+    """Keep the tuned setting in the run, and an evaluation of that agent along its dial and of the gears alone."""
+    assert switched.agent is not None
+    switched.policy.save(run.directory.policy(switched.agent))
+    alone = [number for number, agent in enumerate(run.config.agents) if agent.variant in ALONE]
+    numbered = [(switched.agent, policy) for _, policy in at_settings([switched.policy], SETTINGS)]
+    numbered += [(number, run.directory.load_policy(run.config, number)) for number in alone]
     found = evaluation_report(numbered, request.make_env, FEWEST // 2, "greedy", 0)
-    write_whole(PolicyFile(path).evaluation, json.dumps(found, indent=2).encode())
+    write_whole(run.directory.evaluation, json.dumps(found, indent=2).encode())
 
 
 def _play(request: Request, policy: Policy, seed: int, episodes: int | None = None) -> Episodes:
