@@ -21,6 +21,7 @@ from pathlib import Path
 import click
 import jax
 import jax.numpy as jnp
+import optax
 
 from lowgear.commands import lists
 from lowgear.config.gears import freeze
@@ -57,7 +58,7 @@ class Started(Sac):
 
     def update(self, state, batch, noise, agent, phase):
         new, metrics = super().update(state, batch, noise, agent, phase)
-        held = state.critic_adam[0].count < self.held_updates
+        held = optax.tree_utils.tree_get(state.critic_adam, "count") < self.held_updates
         actor = jax.tree.map(lambda a, b: jnp.where(held, a, b), state.params.actor, new.params.actor)
         return new._replace(params=new.params._replace(actor=actor)), metrics
 
