@@ -113,7 +113,7 @@ def test_from_ones_own_environment_to_its_controller(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_every_command_as_it_is_written(tmp_path: Path) -> None:
     """From a clone, in an environment of its own: a quarter of an hour on two cores."""
-    out = run("\n".join([INSTALL, FIRST, OWN, MORE]), copied(tmp_path))
+    out = run("\n".join([INSTALL, FIRST, OWN, MORE]), copied(tmp_path), PYTHONPATH="")
     assert_followed(out, tmp_path)
 
 

@@ -19,6 +19,8 @@ ROOMS = ("agent", "config", "envs", "evaluation", "export", "policy", "training"
         ("give --cost-coefficients (0.001)", "give cost_coefficient (0.001)"),
         ("train with --recipe modern", 'train with recipe="modern"'),
         ("a setting: --gears 64,64", "a setting: gears=(64, 64)"),
+        ("such as --gears hold,8,64x64x64 or --gears 8,64", 'such as gears=("hold", 8, "64x64x64") or gears=(8, 64)'),
+        ("or --gears 16,large.safetensors", 'or gears=(16, "large.safetensors")'),
         ("or keep fewer (--set replay=100000)", "or keep fewer (replay=100000)"),
         ("--agent and --best choose", "agent and best=True choose"),
         ("say --trust", "say trust=True"),
@@ -61,6 +63,7 @@ def test_agents_errors_name_arguments():
         ({"recipe": "paper"}, r'give cost_coefficient .* recipe="modern"'),
         ({"variant": "two-large"}, r"gears=\(64, 64\)"),
         ({"seed": -1}, "seed -1 is outside"),
+        ({"gears": (8,)}, r"gears '8': two are needed at least.* gears=\(8, 64\) or gears=\(\"hold\", 8, "),
     ):
         with pytest.raises(LowgearError, match=named) as error:
             lowgear.Agent(Valley, **options)

@@ -38,7 +38,10 @@ def test_a_sweep_becomes_advice_and_is_not_repeated(tmp_path, monkeypatch):
     again = advise(tmp_path)
     assert again.exit_code == 0, again.output
     assert "2 alone" in again.stdout
-    assert "Cannot tell" in again.stdout or "lowgear train gym:Pendulum-v1 --gears 2,4" in again.stdout
+    assert report["words"][0].split(":")[0] in again.stdout
+    for one in report["commands"]:
+        assert f"\n  {one['command']}\n" in again.stdout
+        assert "--set batch=16" in one["command"]
 
 
 @pytest.mark.parametrize(

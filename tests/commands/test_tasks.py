@@ -118,8 +118,8 @@ def test_try_reports_a_speed(capsys: pytest.CaptureFixture[str], monkeypatch: py
         (["--gears", "8,64"], "lowgear tasks NAME --gears 8,64"),
         (["walker-stand", "--gears", "64"], "two are needed"),
         (["walker-stand", "--gears", "64,hold,hold"], "hold is there twice"),
-        (["walker-stand", "--gears", "0,8"], "--gears '0,8': write for example 8,64"),
-        (["walker-stand", "--gears", "wide"], "--gears 'wide': write for example 8,64"),
+        (["walker-stand", "--gears", "0,8"], "--gears '0,8': write for example --gears 8,64"),
+        (["walker-stand", "--gears", "wide"], "--gears 'wide': write for example --gears 8,64"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(

@@ -160,7 +160,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_trained_run_with_frames_of_dm_control(tmp_path: Path) -> None:
     """The whole way on the real thing: train, evaluate, report, look."""
-    from tests.fixtures.browser import CHROMIUM, chromium
+    from tests.fixtures.chromium import CHROMIUM, chromium
 
     run = str(tmp_path / "run")
     train = ["train", "cartpole-swingup", "--steps", "8000", "--variants", "asymmetric,large-only", "--out", run]

@@ -127,3 +127,16 @@ def test_sweeps_over_coefficients_and_periods(path: Path, tmp_path: Path) -> Non
     svg, _ = save(sweeps.describe_periods(sweep), tmp_path)
     assert svg.name == "periods-MountainCarContinuous-v0.svg"
     assert "period: steps that a pick holds" in svg.read_text()
+
+
+def test_a_dial_from_below_0_is_swept_whole(tmp_path: Path) -> None:
+    one = make_run(tmp_path / "dial", variants=("asymmetric",))
+    agents = [row(0, "asymmetric", coefficient, 90.0, 0.5) for coefficient in (-0.006, 0.0, 0.003, 0.06)]
+    figure = sweeps.describe_coefficients(read_run(evaluate(one, agents)))
+    assert figure is not None
+    for chart in figure.charts:
+        assert chart.series[0].x == (-0.006, 0.0, 0.003, 0.06)
+        assert (chart.x.label, chart.x.log) == ("cost coefficient λ, as the dial turns", False)
+        assert chart.x.low < -0.006 < 0.06 < chart.x.high
+    svg, _ = save(figure, tmp_path)
+    assert "−0.001" in svg.read_text()

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from lowgear.report.figure import (
     Still,
     TopAxis,
     axis,
+    knee_axis,
     score_axis,
     shared_labels,
     to_json,
@@ -32,6 +34,14 @@ def test_an_axis_holds_its_values_with_room() -> None:
     assert found.low < 0 < 100 < found.high
     logarithmic = axis("FLOPs", [10.0, 1000.0], log=True)
     assert 0 < logarithmic.low < 10 < 1000 < logarithmic.high
+    through_0 = knee_axis("λ", [-0.006, 0.001, 0.06], knee=0.0006)
+    assert through_0.low < -0.006 < 0.06 < through_0.high
+    assert through_0.ticks == (-0.001, 0.0, 0.001, 0.01)
+    assert through_0.share(through_0.low) == 0
+    gaps = [through_0.share(high) - through_0.share(low) for low, high in ((-0.0006, 0), (0, 0.0006), (0.01, 0.02))]
+    assert gaps[0] == pytest.approx(gaps[1])
+    assert gaps[2] == pytest.approx(gaps[1] * math.log(2) / math.asinh(1), rel=0.01)
+    assert all(math.isfinite(end) for end in knee_axis("λ", [-1e300, 1e-300], knee=1e-302).ticks)
     flat = axis("return", [5.0])
     assert flat.low < 5 < flat.high
 

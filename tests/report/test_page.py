@@ -11,7 +11,7 @@ import pytest
 
 from lowgear.export.source import read
 from lowgear.report.page import embed
-from tests.fixtures.browser import CHROMIUM, Browser, chromium
+from tests.fixtures.chromium import CHROMIUM, Chromium, chromium
 from tests.fixtures.runs import evaluate, make_run, write_report
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium: on Debian `apt-get install chromium`")
@@ -19,14 +19,14 @@ HOSTILE = "</script><script>window.bad = 1</script><img src=x onerror='window.ba
 
 
 @pytest.fixture(scope="module")
-def window() -> Iterator[Browser]:
+def window() -> Iterator[Chromium]:
     with chromium() as browser:
         browser.size(1440, 900)
         yield browser
 
 
 @pytest.fixture
-def browser(window: Browser, page: Path) -> Iterator[Browser]:
+def browser(window: Chromium, page: Path) -> Iterator[Chromium]:
     """Open at the page, and without a single complaint when the test is over."""
     window.errors.clear()
     window.requests.clear()
@@ -37,7 +37,7 @@ def browser(window: Browser, page: Path) -> Iterator[Browser]:
     assert window.errors == []
 
 
-def centre(browser: Browser, selector: str) -> tuple[float, float]:
+def centre(browser: Chromium, selector: str) -> tuple[float, float]:
     browser.run(
         f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center', behavior: 'instant'}})"
     )
@@ -48,19 +48,19 @@ def centre(browser: Browser, selector: str) -> tuple[float, float]:
     return box[0] + box[2] / 2, box[1] + box[3] / 2
 
 
-def text(browser: Browser, selector: str) -> Any:
+def text(browser: Chromium, selector: str) -> Any:
     return browser.run(f"document.querySelector({json.dumps(selector)}).innerText")
 
 
 @needs_browser
-def test_it_opens_from_disk_and_asks_for_nothing_else(browser: Browser, page: Path) -> None:
+def test_it_opens_from_disk_and_asks_for_nothing_else(browser: Chromium, page: Path) -> None:
     assert browser.run("document.title") == "MountainCarContinuous-v0 – Lowgear report"
     assert [url for url in browser.requests if not url.startswith("data:")] == [page.as_uri()]
     assert page.stat().st_size < 10_000_000
 
 
 @needs_browser
-def test_the_table_has_our_numbers_and_the_papers(browser: Browser) -> None:
+def test_the_table_has_our_numbers_and_the_papers(browser: Chromium) -> None:
     rows = browser.run("[...document.querySelectorAll('table.summary tbody tr')].map((row) => row.innerText)")
     cells = [" ".join(row.split()) for row in rows]
     assert len(cells) == 5
@@ -73,7 +73,7 @@ def test_the_table_has_our_numbers_and_the_papers(browser: Browser) -> None:
 
 
 @needs_browser
-def test_the_scrubber_moves_picture_timeline_and_numbers_together(browser: Browser) -> None:
+def test_the_scrubber_moves_picture_timeline_and_numbers_together(browser: Chromium) -> None:
     step, last = (
         "Number(document.querySelector('.cursor i').dataset.step)",
         "document.querySelector('.controls input').max",
@@ -95,7 +95,7 @@ def test_the_scrubber_moves_picture_timeline_and_numbers_together(browser: Brows
 
 
 @needs_browser
-def test_the_gear_shown_is_the_gear_of_the_step(browser: Browser) -> None:
+def test_the_gear_shown_is_the_gear_of_the_step(browser: Chromium) -> None:
     data = browser.run(
         "JSON.parse(document.getElementById('data').textContent).runs[0].plays.find((play) => play.first)"
     )
@@ -111,7 +111,7 @@ def test_the_gear_shown_is_the_gear_of_the_step(browser: Browser) -> None:
 
 
 @needs_browser
-def test_the_view_follows_when_fewer_steps_are_shown(browser: Browser) -> None:
+def test_the_view_follows_when_fewer_steps_are_shown(browser: Chromium) -> None:
     browser.run(
         "(() => { const s = document.querySelector('[aria-label=\"Steps in view\"]');"
         "s.value = '100'; s.dispatchEvent(new Event('change')); })()"
@@ -125,7 +125,7 @@ def test_the_view_follows_when_fewer_steps_are_shown(browser: Browser) -> None:
 
 
 @needs_browser
-def test_the_keyboard_zooms_and_the_axis_follows(browser: Browser) -> None:
+def test_the_keyboard_zooms_and_the_axis_follows(browser: Chromium) -> None:
     ticks = (
         "[...document.querySelectorAll('.track.steps text')].map((text) => Number(text.textContent.replace(',', '')))"
     )
@@ -148,7 +148,7 @@ def test_the_keyboard_zooms_and_the_axis_follows(browser: Browser) -> None:
 
 
 @needs_browser
-def test_short_picks_are_columns_of_their_own_and_not_blended(browser: Browser) -> None:
+def test_short_picks_are_columns_of_their_own_and_not_blended(browser: Chromium) -> None:
     """A large gear for one step in five, a thousand steps in 500 pixels: every pixel shows it, or none of it."""
     found = browser.run(
         "(() => { const bars = []; for (let i = 0; i < 1000; i += 5)"
@@ -163,7 +163,7 @@ def test_short_picks_are_columns_of_their_own_and_not_blended(browser: Browser) 
 
 
 @needs_browser
-def test_what_is_selected_can_be_exported_by_copy_and_paste(browser: Browser, page: Path) -> None:
+def test_what_is_selected_can_be_exported_by_copy_and_paste(browser: Chromium, page: Path) -> None:
     command = "document.querySelector('.export code').textContent"
     run = page.parents[1]
     assert "own setting" in text(browser, ".card")
@@ -178,7 +178,7 @@ def test_what_is_selected_can_be_exported_by_copy_and_paste(browser: Browser, pa
 
 
 @needs_browser
-def test_little_data_is_said(browser: Browser) -> None:
+def test_little_data_is_said(browser: Chromium) -> None:
     said = text(browser, ".notice")
     assert "Too little data" in said
     assert "20 episodes of each controller" in said
@@ -186,7 +186,7 @@ def test_little_data_is_said(browser: Browser) -> None:
 
 
 @needs_browser
-def test_a_step_has_microseconds_beside_its_flops(browser: Browser) -> None:
+def test_a_step_has_microseconds_beside_its_flops(browser: Chromium) -> None:
     if shutil.which("cc") is None and shutil.which("gcc") is None:
         pytest.skip("no C compiler")
     facts = " ".join(text(browser, ".card dl").split())
@@ -195,7 +195,7 @@ def test_a_step_has_microseconds_beside_its_flops(browser: Browser) -> None:
 
 
 @needs_browser
-def test_it_plays_and_pauses(browser: Browser) -> None:
+def test_it_plays_and_pauses(browser: Chromium) -> None:
     browser.run("document.querySelector('.play').click()")
     browser.until("Number(document.querySelector('.cursor i').dataset.step) > 5")
     browser.run("document.querySelector('.play').click()")
@@ -205,7 +205,7 @@ def test_it_plays_and_pauses(browser: Browser) -> None:
 
 
 @needs_browser
-def test_hover_and_click_on_the_frontier(browser: Browser) -> None:
+def test_hover_and_click_on_the_frontier(browser: Chromium) -> None:
     dot = ".frontier .dot[aria-label^='asymmetric, λ 0.00000333']"
     x, y = centre(browser, dot)
     browser.mouse("mouseMoved", x, y)
@@ -223,7 +223,7 @@ def test_hover_and_click_on_the_frontier(browser: Browser) -> None:
 
 
 @needs_browser
-def test_the_frontier_works_with_the_keyboard(browser: Browser) -> None:
+def test_the_frontier_works_with_the_keyboard(browser: Chromium) -> None:
     browser.run("document.querySelector(\".frontier .dot[aria-label^='large-only']\").focus()")
     assert "large-only" in text(browser, ".frontier .tip")
     browser.key("Enter")
@@ -231,7 +231,7 @@ def test_the_frontier_works_with_the_keyboard(browser: Browser) -> None:
 
 
 @needs_browser
-def test_the_pointer_reads_the_curves_and_the_scatter(browser: Browser) -> None:
+def test_the_pointer_reads_the_curves_and_the_scatter(browser: Chromium) -> None:
     browser.mouse("mouseMoved", *centre(browser, ".pair .panel:nth-child(1) svg[viewBox] rect"))
     tip = text(browser, ".pair .panel:nth-child(1) .tip").splitlines()
     assert tip[0] in ("1,000 steps", "1,500 steps")
@@ -242,7 +242,7 @@ def test_the_pointer_reads_the_curves_and_the_scatter(browser: Browser) -> None:
 
 
 @needs_browser
-def test_the_selection_outlives_another_width(browser: Browser) -> None:
+def test_the_selection_outlives_another_width(browser: Chromium) -> None:
     pressed = "document.querySelector('.dot[aria-pressed=true]').getAttribute('aria-label').split(',')[0]"
     browser.run("document.querySelector(\".frontier .dot[aria-label^='small-only']\").focus()")
     browser.key("Enter")
@@ -255,14 +255,14 @@ def test_the_selection_outlives_another_width(browser: Browser) -> None:
 
 @needs_browser
 @pytest.mark.parametrize("width", [390, 768, 1440, 2560])
-def test_nothing_is_wider_than_the_window(browser: Browser, width: int) -> None:
+def test_nothing_is_wider_than_the_window(browser: Chromium, width: int) -> None:
     browser.size(width, 900)
     browser.run("new Promise((done) => setTimeout(done, 150))")
     assert browser.run("document.documentElement.scrollWidth") <= width
 
 
 @needs_browser
-def test_light_and_dark(browser: Browser) -> None:
+def test_light_and_dark(browser: Chromium) -> None:
     paper = "getComputedStyle(document.body).backgroundColor"
     light = browser.run(paper)
     browser.size(1440, 900, dark=True)
@@ -273,7 +273,7 @@ def test_light_and_dark(browser: Browser) -> None:
 
 
 @needs_browser
-def test_markup_in_the_files_is_only_text(tmp_path: Path, window: Browser) -> None:
+def test_markup_in_the_files_is_only_text(tmp_path: Path, window: Chromium) -> None:
     run = evaluate(make_run(tmp_path / "<img src=x onerror='window.bad = 3'>", variants=("asymmetric",)), [])
     raw = json.loads((run / "config.json").read_text())
     raw["task"] = f"gym:{HOSTILE}"
@@ -290,7 +290,7 @@ def test_markup_in_the_files_is_only_text(tmp_path: Path, window: Browser) -> No
 
 
 @needs_browser
-def test_several_runs_have_a_section_each_and_a_comparison(tmp_path: Path, window: Browser) -> None:
+def test_several_runs_have_a_section_each_and_a_comparison(tmp_path: Path, window: Chromium) -> None:
     runs = [evaluate(make_run(tmp_path / "car"))]
     runs.append(evaluate(make_run(tmp_path / "pole", task="cartpole-swingup")))
     window.errors.clear()

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.browser import CHROMIUM, Browser, chromium
-from tests.fixtures.firefox import FIREFOX, Firefox, firefox
+from tests.fixtures.browser import Browser
+from tests.fixtures.chromium import CHROMIUM, chromium
+from tests.fixtures.firefox import FIREFOX, firefox
 
 AXE = os.environ.get("AXE_CORE")  # the path of axe.min.js
 BROWSERS = [
@@ -40,7 +41,7 @@ class Windows:
         self._open: dict[tuple[str, bool], Any] = {}
         self._stack = ExitStack()
 
-    def show(self, kind: str, page: Path, width: int, dark: bool = False) -> Browser | Firefox:
+    def show(self, kind: str, page: Path, width: int, dark: bool = False) -> Browser:
         """A browser at the page, freshly loaded."""
         found = self._browser(kind, dark)
         if kind == "chromium":
@@ -69,7 +70,7 @@ def windows() -> Iterator[Windows]:
     opened.close()
 
 
-def go_to(browser: Browser | Firefox, tag: str, name: str) -> dict[str, Any]:
+def go_to(browser: Browser, tag: str, name: str) -> dict[str, Any]:
     """Press Tab until the element has the focus; one that no Tab reaches is an error."""
     for _ in range(60):
         at = browser.run(FOCUS)

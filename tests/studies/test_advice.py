@@ -7,9 +7,17 @@ import pytest
 
 from lowgear.policy.controller import Controller, chooser
 from lowgear.policy.gears import gears_of
-from lowgear.studies import advise
-from lowgear.studies.advice import Judge, Measured, Option, choose, options, period_options
-from lowgear.studies.advise import Request, words
+from lowgear.studies.advice import (
+    Judge,
+    Measured,
+    Option,
+    choose,
+    most_promising,
+    options,
+    period_options,
+    undecided,
+)
+from lowgear.studies.advise import still_rising
 from lowgear.studies.cut import alone, cut
 from tests.fixtures.weights import KNOWN, OBS, random_policy
 
@@ -107,7 +115,7 @@ def test_what_certainly_keeps_enough_for_least_is_chosen():
     judged = [*(held.judge([one]) for one in widths), held.judge(pair)]
     assert held.learned
     assert [one.verdict for one in judged] == ["loses", "loses", "keeps", "keeps"]
-    chosen = choose(judged, 0.95)
+    chosen = choose(judged)
     assert (chosen.option, chosen.setting) == (PAIR, 1.0)  # the cheapest of its settings that keeps enough
     mean, low, high = chosen.kept
     assert low < 0.98 < high
@@ -133,47 +141,43 @@ def test_agents_that_have_not_learned_are_told():
 def test_of_two_that_cost_the_same_the_simpler_is_chosen():
     held, widths = judge(98, 99, 100)
     pair = held.judge([measured(PAIR, 99.5, 0.0, setting=1.0)])
-    assert choose([held.judge([widths[0]]), pair], 0.95).option == WIDTHS[0]
+    assert choose([held.judge([widths[0]]), pair]).option == WIDTHS[0]
 
 
-def report(verdict="keeps", gears=(8, 128), learned=True, **others):
-    chosen = {
-        "gears": list(gears),
-        "periods": [2, 5] if len(gears) > 1 else [],
-        "relative_coefficient": 1.0,
-        "score": [99.0, 98.0, 100.0],
-        "kept": [0.99, 0.97, 1.01],
-        "flops": [0.2, 0.1, 0.3],
-        "verdict": verdict,
-    }
-    cheaper = chosen | {"gears": [8], "flops": [0.01, 0.01, 0.01], "verdict": "unclear"}
-    found = {"steps": 2048, "keep": 0.95, "best_width": 128, "learned": learned, "still_rising": False}
-    return found | {"options": [cheaper, chosen], "periods": [], "chosen": chosen} | others
+def test_what_is_not_certain_is_no_choice_and_the_most_promising_of_it_is_known():
+    """A pair that keeps all of it on average, and a cheaper one that does not; both too noisy to tell."""
+    held, widths = judge(10, 20, 100)
+    good = measured(PAIR, 110, 0.2, noise=40.0, setting=1.0)
+    worse = measured(Option((0, 1), (0, 1)), 88, 0.05, noise=40.0, setting=1.0)
+    judged = [*(held.judge([one]) for one in widths), held.judge([good]), held.judge([worse])]
+    assert [one.verdict for one in judged] == ["loses", "loses", "keeps", "unclear", "unclear"]
+    chosen = choose(judged)
+    assert chosen.option == WIDTHS[2]
+    unclear = undecided(judged, chosen)
+    assert [one.option for one in unclear] == [PAIR, Option((0, 1), (0, 1))]
+    pair, cheaper = unclear
+    assert pair.kept[0] > 0.95 > cheaper.kept[0]
+    assert most_promising(unclear, 0.95) is pair
+    assert most_promising(unclear, 0.5) is cheaper  # both keep so much on average
+    assert most_promising(unclear, 9.0) is pair  # neither does
+    assert most_promising([], 0.95) is None
+    assert undecided(judged, unclear[1]) == []
 
 
-def test_the_words_say_what_is_not_known():
-    sure = " ".join(words(report()))
-    assert "Worth training: gears 8,128. Kept 99% [97%, 101%] of what 128 units alone gain" in sure
-    assert "Cheaper, and undecided: 8." in sure
-    assert "Not certain" not in sure
-    assert "Not certain: the interval does not clear 95%" in " ".join(words(report(verdict="unclear")))
-    own = " ".join(words(report(gears=(128,))))
-    assert "Nothing cheaper than 128 units alone, the best width, certainly keeps 95%" in own
-    assert "Worth training" not in own
-    assert "still rising" in " ".join(words(report(still_rising=True)))
-    (nothing,) = words(report(learned=False))
-    assert nothing.startswith("Cannot tell: after 2,048 steps")
+def logged(steps, **scores):
+    return {"kind": "train", "steps": steps, "episodes": 2, "success": None, "scored_by": "return"} | scores
 
 
-def test_the_command_trains_what_is_advised():
-    from lowgear.config.tasks import find
+@pytest.mark.parametrize("told", [{}, {"success": 0.0}])
+def test_returns_that_grow_late_are_still_rising_whether_success_is_told_or_not(told):
+    lines = [logged(steps, **told, **{"return": float(steps)}) for steps in range(100, 1001, 100)]
+    assert still_rising(lines, 1000, gain=1000.0) is True  # 250 steps apart
+    assert still_rising(lines, 1000, gain=10_000.0) is False
+    assert still_rising(lines[:7], 1000, gain=1000.0) is None
+    assert still_rising(lines, 1000, gain=0.0) is None
 
-    request = Request(find("gym:Pendulum-v1"), (8, 32, 128), (2, 5), (0, 1, 2), 2048, 20, 0.95, ("batch=64",))
-    command = advise.command(request, report())
-    assert command == (
-        "lowgear train gym:Pendulum-v1 --gears 8,128 --period 2,5 --steps 20480 --seeds 0-2 "
-        "--variants asymmetric,small-only,large-only --set batch=64"
-    )
-    assert "--gears 32,128" in advise.command(request, report(gears=(32,)))
-    assert "--gears 8,128" in advise.command(request, report(gears=(128,)))
-    assert advise.command(request, report(learned=False)) is None
+
+def test_agents_with_goals_rise_by_their_success():
+    rates = {800: 0.2, 1000: 0.6}
+    lines = [logged(steps, success=rate, scored_by="success", **{"return": -50.0}) for steps, rate in rates.items()]
+    assert still_rising([logged(700, success=0.2, scored_by="success", **{"return": 0.0}), *lines], 1000, 0.6) is True

@@ -172,9 +172,13 @@ def _groups(name: str, setup: Setup):
     return catalogue.find(name).groups(setup, find("reacher-easy"))
 
 
-def test_a_sweep_from_below_0_is_drawn_from_where_a_log_scale_begins(tmp_path) -> None:
+def test_a_sweep_from_below_0_is_drawn_whole(tmp_path) -> None:
     drawn = pytest.importorskip("lowgear.studies.figure", reason="the extra `report` is not installed").draw
     rows = [replace(row([1.0, 2.0], f"λ {x:g}"), x=x) for x in (-0.1, 0.0, 0.01, 0.1)]
-    (svg, _) = drawn(rows, "cost coefficient λ, log scale", tmp_path)
+    (svg, _) = drawn(rows, "cost coefficient λ", tmp_path)
     assert "relative" not in svg.read_text()
-    assert drawn(rows[:2], "cost coefficient λ, log scale", tmp_path) == []
+    assert "cost coefficient λ, as the dial turns" in svg.read_text()
+    (svg, _) = drawn(rows[2:], "cost coefficient λ", tmp_path)
+    assert "cost coefficient λ, log scale" in svg.read_text()
+    (svg, _) = drawn(rows[:2], "cost coefficient λ", tmp_path)
+    assert "log scale" not in svg.read_text()

@@ -46,6 +46,11 @@ def test_agents_of_several_coefficients_are_told_apart_and_stopped_ones_left_out
     assert describe([line("large-only", -40.0, 1.0, success=0.5)]) == "large-only success 50%"
 
 
+def test_a_return_that_agents_are_judged_by_is_told_beside_their_success():
+    lines = [line("asymmetric", -40.0, 0.5, success=0.0, scored_by="return")]
+    assert describe(lines) == "asymmetric return -40.0 and success 0% with 50% large"
+
+
 def test_the_pace_is_the_recent_one():
     pace = Pace()
     assert pace.rate is None

@@ -14,9 +14,11 @@ NAMES = {  # of arguments that are called otherwise in Python
     "period": "periods",
 }
 FLAGS = ("best", "trust", "unchecked")
+LISTS = ("gears",)  # options whose value is a list of words and numbers
 WORDS = ("format", "license", "out", "recipe", "repo", "weights")  # options whose value is a word
 NUMBER = r"-?\d[\d.,e+-]*\d|\d"
-OPTION = re.compile(rf"--(?P<name>[a-z][a-z-]*)(?: (?P<value>'[^']*'|{NUMBER}|(?!and\b|or\b)[\w./-]+))?")
+WORD = r"(?!and\b|or\b)[\w./,-]*[\w./-]"
+OPTION = re.compile(rf"--(?P<name>[a-z][a-z-]*)(?: (?P<value>'[^']*'|(?:{NUMBER})(?![\w,])|{WORD}))?")
 
 
 @contextmanager
@@ -48,4 +50,10 @@ def _argument(found: re.Match[str]) -> str:
         return f"{name}={value}"
     if re.fullmatch(NUMBER, value):
         return f"{name}=({value.replace(',', ', ')})" if "," in value else f"{name}={value}"
+    if option in LISTS:
+        return f"{name}=({', '.join(_item(one) for one in value.split(','))})"
     return f'{name}="{value}"' if option in WORDS else f"{name} {value}"
+
+
+def _item(text: str) -> str:
+    return text if text.isdigit() else f'"{text}"'

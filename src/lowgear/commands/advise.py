@@ -48,7 +48,8 @@ def advise(task: str, out: Path, dry_run: bool, as_json: bool, **options: Any) -
     Trains agents that have all candidate widths and periods at once, one for each seed, in one program. Then plays each
     width alone, and every pair that can be cut out of the agents along the dial, and judges what each keeps of the gain
     over random actions and what it costs, with 95% intervals over seeds and episodes. Prints the `lowgear train`
-    command, and says so where it cannot tell. Nothing is repeated: with more --seeds only those train.
+    command; where nothing is certain it says so, and prints the command of a larger sweep. Nothing is repeated: with
+    more --seeds only those train.
 
     A short sweep may favour narrow gears: what needs long training shows its worth late. Details: docs/advise.md.
 
@@ -64,7 +65,7 @@ def advise(task: str, out: Path, dry_run: bool, as_json: bool, **options: Any) -
     from lowgear.studies.progress import StudyDisplay
     from lowgear.studies.run_store import RunStore
 
-    request = _request(task, options)
+    request = _request(task, options, _typed(click.get_current_context()))
     group = request.group()
     errors = Console(stderr=True)
     display = StudyDisplay(errors)
@@ -83,7 +84,20 @@ def advise(task: str, out: Path, dry_run: bool, as_json: bool, **options: Any) -
     show(report, as_json, _print)
 
 
-def _request(name: str, options: dict[str, Any]) -> Any:
+def _typed(context: click.Context) -> tuple[tuple[str, str], ...]:
+    """The options that were typed, with their values: what is swept, and where it is kept."""
+    found = []
+    for option in context.command.params:
+        name = option.name or ""
+        typed = context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+        if typed and isinstance(option, click.Option) and not option.is_flag:
+            value = context.params[name]
+            for one in value if option.multiple else [value]:
+                found.append((option.opts[0], ",".join(map(str, one)) if isinstance(one, tuple) else str(one)))
+    return tuple(found)
+
+
+def _request(name: str, options: dict[str, Any], typed: tuple[tuple[str, str], ...]) -> Any:
     from lowgear.config import settings
     from lowgear.config.tasks import find
     from lowgear.studies.advise import Request
@@ -104,6 +118,7 @@ def _request(name: str, options: dict[str, Any]) -> Any:
         options["keep_return"],
         options["assignments"],
         settings.from_assignments(options["assignments"]),
+        typed,
     )
 
 
@@ -131,8 +146,10 @@ def _print(report: dict[str, Any]) -> None:
     )
     for line in report["words"]:
         print_text(line)
-    if report["command"] is not None:
-        click.echo(f"\n  {report['command']}")
+    for one in report["commands"]:
+        click.echo()
+        print_text(one["why"])
+        click.echo(f"  {one['command']}")
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

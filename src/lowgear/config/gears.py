@@ -21,7 +21,7 @@ from lowgear.policy.networks import Weights, leaves_of
 
 Given = Gear | int | str | Path  # a gear as a person gives it: text and paths may name a policy file
 SUFFIX = ".safetensors"
-EXAMPLE = "write for example 8,64 or hold,8,64x64x64 or 16,large.safetensors"
+EXAMPLE = "write for example --gears 8,64 or --gears hold,8,64x64x64 or --gears 16,large.safetensors"
 OWN_SOURCE = "Lowgear"  # of gears that were trained here
 
 
@@ -60,7 +60,7 @@ def parse_widths(text: str) -> tuple[int, ...]:
     widths = sorted(gear.hidden[0] for gear in found if isinstance(gear, Gear) and gear.is_plain)
     if len(widths) < len(found):
         raise LowgearError(
-            f"--gears {fields.shown(text)}: only widths of two equal layers here; write for example 8,64"
+            f"--gears {fields.shown(text)}: only widths of two equal layers here; write for example --gears 8,64"
         )
     return tuple(widths)
 
@@ -103,7 +103,7 @@ def check_gears(gears: Sequence[Gear], frozen: Sequence[Frozen]) -> tuple[Gear, 
         raise LowgearError(f"gears {shown}: the cheapest comes first")
     for gear in gears:
         if gear.kind == NETWORK and max(gear.hidden) > MOST_WIDTH:
-            raise LowgearError(f"gears {shown}: no width may be above {MOST_WIDTH:,}, for example 8,64")
+            raise LowgearError(f"gears {shown}: no width may be above {MOST_WIDTH:,}, for example --gears 8,64")
     if len(frozen) != sum(gear.kind == FROZEN for gear in gears):
         raise LowgearError(f"gears {shown}: a frozen gear needs its policy; name the policy file")
     if len({one.digest for one in frozen}) < len(frozen):

@@ -9,7 +9,6 @@ report/
 """
 
 import contextlib
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,8 +126,7 @@ def _videos(section: RunSection, folder: Path, name: str, options: ReportOptions
             written.append(video.write(playback, folder / (f"episode-{name}.webp" if name else "episode.webp"), RATE))
         if options.videos:
             progress(f"{section.run.name}: video of {one.label}")
-            file = re.sub(r"[^\w.-]+", "-", one.label.replace("λ ", ""))
-            written.append(video.write(playback, _make(folder / "videos" / name) / f"{file}.webp"))
+            written.append(video.write(playback, _make(folder / "videos" / name) / f"{one.file_name}.webp"))
     return written
 
 

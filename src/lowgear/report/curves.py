@@ -9,7 +9,7 @@ from lowgear.evaluation.statistics import bootstrap, interquartile_mean
 from lowgear.report.figure import Axis, Chart, Figure, Series, heights, score_axis
 from lowgear.report.runs import RunData
 from lowgear.report.style import variant_rank, variant_style
-from lowgear.report.text import count
+from lowgear.report.text import count, short
 
 SAMPLES = 500
 POINTS_AT_MOST = 60
@@ -85,7 +85,7 @@ def _curve(groups: dict[tuple[str, float], Scores], variant: str, coefficient: f
         tuple(map(float, steps)),
         tuple(map(interquartile_mean, at)),
         variant_style(variant)._replace(marker="o" if len(steps) <= MARKED else "", size=4.0),
-        label=variant if len(siblings) == 1 else f"{variant} λ {coefficient:.3g}",
+        label=variant if len(siblings) == 1 else f"{variant} λ {short(coefficient)}",
         line=LINES[siblings.index(coefficient) % len(LINES)],
         interval=(tuple(low for low, _ in bands), tuple(high for _, high in bands)) if bands else None,
     )

@@ -15,6 +15,7 @@ from lowgear.report.style import Style
 
 Numbers = tuple[float, ...]
 MARGIN = 1.25  # inches above and below the rows of a stacked figure
+FAR = 1e-9  # of the farthest value: the least knee of an axis
 LABEL_WIDE, LABEL_HIGH = 0.13, 0.05  # shares of the axes that a point's label takes
 
 
@@ -29,6 +30,16 @@ class Axis:
     format: str = "number"  # of its ticks: number, percent (of 1) or steps
     ticks: Numbers = ()  # none: the renderer's choice
     name: str = "{}"  # how the page names one of its values
+    knee: float = 0.0  # above 0: even steps within it and those of the logarithm beyond, on both sides of 0
+
+    def share(self, value: float) -> float:
+        """Where a value lies along it: 0 at the low end, 1 at the high one."""
+        here, low, high = map(self._even, (value, self.low, self.high))
+        return (here - low) / (high - low)
+
+    def _even(self, value: float) -> float:
+        """On a scale whose steps are those of the axis."""
+        return math.log(value) if self.log else math.asinh(value / self.knee) if self.knee else value
 
 
 class TopAxis(NamedTuple):
@@ -119,6 +130,19 @@ def axis(label: str, values: Iterable[float], log: bool = False, **others: Any) 
     return Axis(label, low - room, high + room, **others)
 
 
+def knee_axis(label: str, values: Iterable[float], knee: float, **others: Any) -> Axis:
+    """An axis through 0 with even steps within the knee and those of the logarithm beyond; ticks at powers of ten."""
+    values = list(values)
+    knee = max(knee, FAR * max(map(abs, values)))
+    low, high = math.asinh(min(values) / knee), math.asinh(max(values) / knee)
+    room = 0.05 * ((high - low) or 1.0)
+    low, high = (knee * math.sinh(end) for end in (low - room, high + room))
+    first, last = math.ceil(math.log10(1.5 * knee)), math.floor(math.log10(max(-low, high)))
+    sizes = [10.0**power for power in range(last, first - 1, -max(1, (last - first + 1) // 3))]
+    ticks = tuple(sorted(tick for tick in (0.0, *sizes, *(-size for size in sizes)) if low <= tick <= high))
+    return Axis(label, low, high, knee=knee, ticks=ticks, **others)
+
+
 def score_axis(kind: str, values: Iterable[float]) -> Axis:
     """Of returns, or of success rates, which end at 0 and 1."""
     found = axis(kind, values)
@@ -155,7 +179,6 @@ def to_json(described: Any) -> Any:
 
 
 def _overlap(one: tuple[float, float], other: tuple[float, float], across: Axis, up: Axis) -> bool:
-    to = math.log if across.log else float
-    wide = abs(to(one[0]) - to(other[0])) / (to(across.high) - to(across.low))
-    high = abs(one[1] - other[1]) / (up.high - up.low)
+    wide = abs(across.share(one[0]) - across.share(other[0]))
+    high = abs(up.share(one[1]) - up.share(other[1]))
     return wide < LABEL_WIDE and high < LABEL_HIGH

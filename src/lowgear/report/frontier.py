@@ -15,7 +15,7 @@ from lowgear.report.figure import Axis, Chart, Figure, Series, TopAxis, axis, he
 from lowgear.report.matplotlib_figure import save
 from lowgear.report.settings import Evaluation, Setting, agent_lines, aggregate, own_settings
 from lowgear.report.style import OWN, Style, pays, variant_style
-from lowgear.report.text import count, percent, score, score_interval, score_pair
+from lowgear.report.text import count, percent, score, score_interval, score_pair, short
 
 LOG_FROM = 5.0  # ratio of the dearest agent's FLOPs to the cheapest's
 REACH = 1.25  # how far beyond the outermost agents the axis follows their bars
@@ -102,7 +102,7 @@ def _means(line: Sequence[Setting], kind: str, across: Axis, up: Axis) -> Series
     """The settings of a variant, which the page lets one select."""
     dial, variant = line[0].dial, line[0].variant
     x, y = tuple(s.flops for s in line), tuple(s.score.mean for s in line)
-    names = [f"λ {s.coefficient:.3g}" if s.relative is None else f"rel. {s.relative:.2g}" for s in line]
+    names = [f"λ {short(s.coefficient)}" if s.relative is None else f"rel. {s.relative:.2g}" for s in line]
     several = max(s.score.seeds for s in line) > 1
     return Series(
         x,

@@ -130,6 +130,8 @@ def _stills(axes: Axes, stills: Sequence[Still]) -> None:
 def _draw_chart(axes: Axes, chart: Chart, inches: float) -> None:
     if chart.x.log:
         axes.set_xscale("log")
+    elif chart.x.knee:
+        axes.set_xscale("asinh", linear_width=chart.x.knee)
     axes.set(xlim=(chart.x.low, chart.x.high), ylim=(chart.y.low, chart.y.high))
     axes.set(xlabel=chart.x.label, ylabel=chart.y.label)
     _ticks(axes.xaxis, chart.x, inches)

@@ -23,7 +23,7 @@ from lowgear.report.text import csv_text, number, percent
 SEED = 1_000  # starts that `lowgear evaluate` has not used by default
 BINS = 36
 DOTS_AT_MOST = 400  # of each controller
-OPAQUE, LIGHTER = 0.55, 0.28  # dots of a variant's first setting and of the others
+OPAQUE, LIGHTER = 0.55, 0.4  # dots of a variant's first setting, and the rings of the others
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ def _series(one: ControllerEpisodes, heights: DoubleArray, bins: tuple[Numbers, 
         tuple(np.round(heights[:DOTS_AT_MOST], 4).tolist()),
         variant_style(one.variant)._replace(size=4.0),
         label=label,
+        hollow=opacity == LIGHTER,
         opacity=opacity,
         hover=tuple(
             (label, f"return {number(total)}", f"{percent(cost)} of the large gear's FLOPs") for total, cost in shown

@@ -11,6 +11,7 @@ from lowgear.policy.dial import Dial
 from lowgear.policy.file import Policy
 from lowgear.policy.setting import deployed, own_setting, same_setting
 from lowgear.report.runs import RunData
+from lowgear.report.text import short
 
 SETTINGS_AT_MOST = 7
 UNEVALUATED = 3  # settings along the dial of a run without an evaluation
@@ -40,7 +41,13 @@ class Selected:
     def label(self) -> str:
         """Short and unique within a run."""
         header = self.policy.header
-        return f"{header.variant} λ {self.coefficient:.3g}" if header.forced_gear is None else header.variant
+        return f"{header.variant} λ {short(self.coefficient)}" if header.forced_gear is None else header.variant
+
+    @property
+    def file_name(self) -> str:
+        """The same in plain letters."""
+        header = self.policy.header
+        return f"{header.variant}-{self.coefficient:.3g}" if header.forced_gear is None else header.variant
 
 
 def select(run: RunData, setting: float | None = None, settings_at_most: int = SETTINGS_AT_MOST) -> list[Selected]:

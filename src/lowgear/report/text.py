@@ -73,7 +73,7 @@ def microseconds(value: float | None) -> str:
 def tick(value: float, kind: str) -> str:
     """A value of an axis: number, percent or steps."""
     if kind == "steps":
-        return steps(value)
+        return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e3 else f"{value:g}"
     text = f"{100 * value:.4g}%" if kind == "percent" else f"{value:,.6g}"
     return text.replace("-", MINUS) if "e" not in text else text
 

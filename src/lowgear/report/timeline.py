@@ -15,7 +15,7 @@ from lowgear.report.figure import MARGIN, Axis, Bar, Chart, Figure, Series, Stil
 from lowgear.report.film import stills
 from lowgear.report.playback import Playback
 from lowgear.report.style import GREY, Style, gear_name, gear_style
-from lowgear.report.text import percent
+from lowgear.report.text import percent, short
 
 WIDTH = 7.2  # inches
 STILLS = 9
@@ -37,7 +37,7 @@ def describe(whole: Playback) -> Figure:
     )
     charts = tracks(playback, legend(whole))
     film = WIDTH / len(shown) * shown[0].picture.height / shown[0].picture.width if shown else 0.0
-    who = header.variant if header.forced_gear is not None else f"{header.variant}, λ {header.cost_coefficient:.3g}"
+    who = header.variant if header.forced_gear is not None else f"{header.variant}, λ {short(header.cost_coefficient)}"
     return Figure(
         name="timeline",
         heading=header.task,

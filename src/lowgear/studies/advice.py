@@ -194,17 +194,26 @@ class Judge:
         return mean, float(low), float(high)
 
 
-def choose(judged: Sequence[Judged], keep: float) -> Judged:
-    """The cheapest that certainly keeps enough; else the cheapest that does on average; else what keeps most.
+def choose(judged: Sequence[Judged]) -> Judged:
+    """The cheapest that certainly keeps enough: the best width always does, so there is one where any has learned."""
+    return _cheapest([one for one in judged if one.verdict == "keeps"])
 
-    Among those that cost the same, the one with fewer gears, then the one that keeps more.
-    """
-    certain = [one for one in judged if one.verdict == "keeps"]
-    found = certain or [one for one in judged if one.kept[0] >= keep]
-    if not found:
-        return max(judged, key=lambda one: one.kept[0])
-    least = min(one.flops[0] for one in found)
-    near = [one for one in found if one.flops[0] <= least + ALIKE]
+
+def undecided(judged: Sequence[Judged], chosen: Judged) -> list[Judged]:
+    """What is cheaper than what was chosen, and might keep enough."""
+    return [one for one in judged if one.verdict == "unclear" and one.flops[0] < chosen.flops[0]]
+
+
+def most_promising(unclear: Sequence[Judged], keep: float) -> Judged | None:
+    """The cheapest that keeps enough on average, else what keeps most; None of nothing."""
+    enough = [one for one in unclear if one.kept[0] >= keep]
+    return _cheapest(enough) if enough else max(unclear, key=lambda one: one.kept[0], default=None)
+
+
+def _cheapest(judged: Sequence[Judged]) -> Judged:
+    """Among those that cost the same, the one with fewer gears, then the one that keeps more."""
+    least = min(one.flops[0] for one in judged)
+    near = [one for one in judged if one.flops[0] <= least + ALIKE]
     return min(near, key=lambda one: (len(one.option.gears), -one.kept[0]))
 
 

@@ -56,7 +56,7 @@ STUDIES = {
     "cost-coefficient": Study(
         "Score and share of large against the cost coefficient",
         sweeps.cost_coefficient,
-        x_label="cost coefficient λ, log scale",
+        x_label="cost coefficient λ",
     ),
     "period": Study(
         "Score and share of large against the period", sweeps.period, x_label="period: steps that a pick holds"

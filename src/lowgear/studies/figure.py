@@ -14,8 +14,7 @@ def draw(rows: Sequence[TableRow], x_label: str, directory: Path) -> list[Path]:
     """Into `directory` as sweep-TASK.svg and sweep-TASK.png."""
     written = []
     for task in dict.fromkeys(row.task for row in rows):
-        # A dial may begin at 0 or below, where a log scale has no room.
-        own = [row for row in rows if row.task == task and (row.x or 0) > 0]
+        own = [row for row in rows if row.task == task and row.x is not None]
         if not own:
             continue
         across = f"relative {x_label}" if own[0].label.startswith("relative") else x_label

@@ -183,12 +183,14 @@ def _coefficient(line: LogLine) -> float:
 
 
 def _scores(lines: list[LogLine]) -> str:
-    """Of agents of one kind."""
+    """Of agents of one kind: what they are judged by first, and the success rate where it is told besides."""
     rates = [rate for line in lines if (rate := _success(line)) is not None]
-    shown = f"success {_mean(rates):.0%}" if rates else f"return {score(_mean([_score(line) for line in lines]))}"
+    shown = [f"success {_mean(rates):.0%}"] if rates else []
+    if not rates or lines[0].get("scored_by") == "return":
+        shown = [f"return {score(_mean([_score(line) for line in lines]))}", *shown]
     if lines[0]["variant"] in ("small-only", "large-only"):
-        return shown
-    return f"{shown} with {_mean([line['large_share'] for line in lines]):.0%} large"
+        return " and ".join(shown)
+    return f"{' and '.join(shown)} with {_mean([line['large_share'] for line in lines]):.0%} large"
 
 
 def _score(line: LogLine) -> float | None:

@@ -3,13 +3,13 @@
 const FORMATS = {
   number: (value) => plain(value.toLocaleString("en-GB", { maximumSignificantDigits: 6 })),
   percent: (value) => plain(`${Number((100 * value).toPrecision(4))}%`),
-  steps: (value) => steps(value),
+  steps: (value) => (value >= 1e6 ? `${value / 1e6}M` : value >= 1e3 ? `${value / 1e3}k` : String(value)),
 };
 const format = (axis, value) => FORMATS[axis.format ?? "number"](value);
 // A value under the pointer has more digits than a tick.
 function say(axis, value) {
   if (axis.format === "percent") return percent(value);
-  return axis.format === "steps" ? steps(value) : axis.log ? short(value) : number(value);
+  return axis.format === "steps" ? steps(value) : axis.log || axis.knee ? short(value) : number(value);
 }
 
 function linearTicks(low, high, count) {
@@ -34,7 +34,7 @@ const ticksOf = (axis, count, factor = 1) =>
   axis.ticks ?? (axis.log ? logTicks : linearTicks)(axis.low * factor, axis.high * factor, count);
 
 function scale(axis, from, to) {
-  const of = axis.log ? Math.log : Number;
+  const of = axis.log ? Math.log : axis.knee ? (value) => Math.asinh(value / axis.knee) : Number;
   return (value) => from + ((of(value) - of(axis.low)) / (of(axis.high) - of(axis.low))) * (to - from);
 }
 
