@@ -138,7 +138,7 @@ def study(
     errors = Console(stderr=True)
     display = StudyDisplay(errors)
     store = RunStore(out, display.listeners, display.progress, place.runs, place.remote)
-    store.population = population
+    store.population, store.tell = population, display.notice
     estimates = Estimates(store, speeds.read(measured) if measured else None)
     print_plan(Console() if dry_run else errors, store, groups, estimates, chosen.later, machines)
     if dry_run:

@@ -26,7 +26,6 @@ from lowgear.studies.executors import Task
 from lowgear.studies.program import Program
 from lowgear.studies.progress_file import ProgramProgress
 from lowgear.studies.storage import Remote
-from lowgear.training.trackers.choice import VARIABLE as TRACK
 
 INSTALL = "pip install 'lowgear[ray]'"
 CONNECT_S = 10.0
@@ -109,7 +108,6 @@ class RayPool:
             cores=max(1, int(self.cpus)),
             storage=None if self._remote is None else self._remote.url,
             env_timeout_s=self._env_timeout_s,
-            track=os.environ.get(TRACK, ""),
         )
         told = {"version": __version__, "cwd": os.getcwd(), "token": "" if self._remote else str(self._token)}
         return _RayTask(self._work.remote(job.to_json(), told), job, self._remote)

@@ -101,6 +101,15 @@ class Remote:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(data)
 
+    def fetch_longer(self, name: str, folder: Path) -> None:
+        """One file of a run that only grows, where there is more of it than here."""
+        here = folder / name
+        with suppress(OSError):
+            self._files.invalidate_cache()
+            size = self._files.info(self._path(folder.name, name))["size"]
+            if not here.exists() or here.stat().st_size != size:
+                self.fetch_file(name, folder)
+
     def _put(self, source: Path, path: str) -> None:
         self._files.makedirs(str(PurePosixPath(path).parent), exist_ok=True)
         self._files.pipe_file(path, source.read_bytes())

@@ -81,18 +81,22 @@ class Tracking(Listener):
 
 @contextmanager
 def tracked(
-    directory: RunDirectory | None, config: RunConfig, default: Sequence[str], tell: Tell
+    directory: RunDirectory | None, config: RunConfig, default: Sequence[str] | None, tell: Tell
 ) -> Iterator[Tracking | None]:
-    """The trackers of a run that is trained, until it ends, however it does; None where it has none."""
-    chosen = None if directory is None else Choice.to_train(directory, default)
+    """The trackers of a run that is trained, until it ends, however it does; None where it has none.
+
+    Nor has it any where `default` is None: another process tells them.
+    """
+    chosen = None if directory is None or default is None else Choice.to_train(directory, default)
     if directory is None or chosen is None or not chosen.names:
         yield None
         return
-    tracking, at_once = Tracking(TrackedRun(directory.path, config, _provenance(directory)), chosen, tell), False
+    tracking, at_once = Tracking(TrackedRun(directory.path, config, provenance_of(directory)), chosen, tell), False
     try:
         yield tracking
-    except (KeyboardInterrupt, SystemExit):
-        tracking.status, at_once = "stopped", True
+    except (KeyboardInterrupt, SystemExit) as error:
+        at_once = isinstance(error, KeyboardInterrupt) or tracking.status != "stopped"
+        tracking.status = "stopped"
         raise
     finally:
         tracking.close(at_once)
@@ -107,7 +111,7 @@ def add(directory: RunDirectory, config: RunConfig, tell: Tell, table: Rows = ()
     except LowgearError as error:
         tell(str(error))
         return
-    tracking = Tracking(TrackedRun(directory.path, config, _provenance(directory), trains=False), chosen, tell)
+    tracking = Tracking(TrackedRun(directory.path, config, provenance_of(directory), trains=False), chosen, tell)
     tracking.status = "finished"
     if table:
         tracking.table(EVALUATION, table)
@@ -116,6 +120,7 @@ def add(directory: RunDirectory, config: RunConfig, tell: Tell, table: Rows = ()
     tracking.close()
 
 
-def _provenance(directory: RunDirectory) -> dict[str, Any]:
+def provenance_of(directory: RunDirectory) -> dict[str, Any]:
+    """What a run's directory says of the code that made it."""
     found = read_json(directory.config, "configuration", "start a new run").get("provenance")
     return found if isinstance(found, dict) else {}
