@@ -12,12 +12,12 @@ from lowgear.studies import program as programs
 from lowgear.studies import shards
 from lowgear.studies.child import Result
 from lowgear.studies.executors import Watcher
-from lowgear.studies.followed import NAME
 from lowgear.studies.program import Program
 from lowgear.studies.progress_file import ProgramProgress
 from lowgear.studies.storage import Remote
 from lowgear.studies.tracked import Tracked, TrackedShards, tracked
 from lowgear.training.trackers import choice
+from lowgear.training.trackers.passed import NAME, Passed
 from lowgear.training.trackers.tracking import tracked as tracked_run
 from tests.fixtures.trackers import CONFIG, EVALUATED, LOGGED, Recording, new_run, train
 
@@ -87,6 +87,7 @@ def test_a_tracker_is_told_the_same_as_by_the_process_that_trains(tmp_path, use,
     with tracked(Watcher(), tmp_path, print) as watcher:
         watcher.catch_up(PROGRAM)
     assert again.calls == []  # it was told of the end
+    assert not run.beside(NAME).exists()
 
 
 def test_the_next_process_goes_on_where_one_was_killed(tmp_path, use, run):
@@ -170,7 +171,6 @@ def test_metrics_come_from_a_url_while_a_program_runs(tmp_path, use, made):
     with tracked(Watcher(), here, print, remote) as watcher:
         watcher.on_progress(PROGRAM, GOING)
         assert not (here / "pendulum" / "config.json").exists()
-        assert (here / "pendulum" / NAME).exists()
         remote.fetch(here / "pendulum", checkpoints=False)
         watcher.finish(PROGRAM, DONE)
     assert [call[0] for call in told(tracker)[1]] == ["begin", "table", *["policy"] * 4, "end"]
@@ -181,7 +181,7 @@ def test_shards_are_one_run_with_the_agents_of_the_whole(tmp_path, use):
     directory, tracker = new_run(tmp_path), use(Recording())
     directory.create(CONFIG, {})
     runs, parts = directory.path / shards.FOLDER, shards.split(CONFIG, 2)
-    with tracked_run(directory, CONFIG, (), print) as tracking:
+    with tracked_run(directory, CONFIG, (), print, Passed(directory.beside(NAME))) as tracking:
         watcher = TrackedShards(Watcher(), tracking, runs, parts)
         for part in parts:
             train(RunDirectory(runs / part.name), replace(CONFIG, agents=part.config.agents), trackers=None)
@@ -192,6 +192,7 @@ def test_shards_are_one_run_with_the_agents_of_the_whole(tmp_path, use):
     train(new_run(tmp_path / "own"), trackers=("mlflow",))
     assert told(tracker) == told(own)
     assert not (directory.path / shards.FOLDER).exists()
+    assert not directory.beside(NAME).exists()
 
 
 def test_a_program_in_a_process_of_its_own_tracks_nothing(tmp_path, use):

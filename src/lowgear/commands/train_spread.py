@@ -26,6 +26,7 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
     from lowgear.studies.progress import StudyDisplay
     from lowgear.studies.tracked import TrackedShards
     from lowgear.training.trackers.choice import default_trackers
+    from lowgear.training.trackers.passed import NAME, Passed
     from lowgear.training.trackers.tracking import tracked
 
     place.keep_below(directory.path.name)
@@ -36,7 +37,9 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
             programs = spread.existing(directory, config) or spread.split(config, shards or slots)
             folders = [RunDirectory(runs / program.name, trust=True) for program in programs]
             overview, display = _overview(directory, programs, folders, slots), StudyDisplay(Console(stderr=True))
-            tracking = opened.enter_context(tracked(directory, config, default_trackers(), display.notice))
+            tracking = opened.enter_context(
+                tracked(directory, config, default_trackers(), display.notice, Passed(directory.beside(NAME)))
+            )
             watcher = TrackedShards(overview, tracking, runs, programs, place.remote)
             overview.begin()
             display.watch(overview)

@@ -1,58 +1,28 @@
-"""What a run writes to metrics.jsonl, followed by another process: each line once, whatever is killed.
+"""What a run writes to metrics.jsonl, followed by another process.
 
 A program that was lost goes on from its checkpoint and writes some lines again, so lines are known by kind, agent and
-steps. What was passed on is kept in followed.json, for the process that follows next.
+steps.
 """
 
-import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
-from lowgear import LowgearError
 from lowgear.policy import fields
-from lowgear.policy.fields import BadField, entry
-from lowgear.policy.files import WriteError, read_json, write_whole
+from lowgear.policy.fields import entry
 from lowgear.training.progress import LogLine
+from lowgear.training.trackers.passed import key_of
 
-NAME = "followed.json"
 KINDS = ("train", "evaluation")
 MOST_BYTES = 1 << 22  # that are read at once
 
 
-class Passed:
-    """Up to which steps each agent's lines were passed on, by this process or one before it."""
-
-    def __init__(self, path: Path, steps: int = -1) -> None:
-        self._path, self._least = path, steps  # steps: lines up to there were passed on in another way
-        self._steps: dict[str, int] = {}
-        self.ended = False  # whether whoever they are passed on to was told of the run's end
-        if path.exists():
-            with contextlib.suppress(LowgearError, BadField):  # then all is passed on again
-                raw = read_json(path, "list of steps", "delete it")
-                steps_of = fields.entries("steps", entry(raw, "steps"))
-                self._steps = {key: fields.whole(key, value, 0, fields.MAX_COUNT) for key, value in steps_of.items()}
-                self.ended = fields.flag("ended", entry(raw, "ended"))
-
-    def take(self, line: LogLine) -> bool:
-        """Whether a line is new; from now on it is not."""
-        key = f"{line['kind']} {line['agent']}"
-        if line["steps"] <= self._steps.get(key, self._least):
-            return False
-        self._steps[key] = line["steps"]
-        return True
-
-    def keep(self) -> None:
-        """For the next process; where it cannot be written, that one passes some lines on again."""
-        with contextlib.suppress(WriteError):
-            write_whole(self._path, json.dumps({"ended": self.ended, "steps": self._steps}).encode())
-
-
 class Followed:
-    """The lines of a file of metrics as they come; its agents are numbered from `first` on."""
+    """The lines of a file of metrics as they come, each once; its agents are numbered from `first` on."""
 
-    def __init__(self, path: Path, passed: Passed, agents: int, first: int = 0) -> None:
-        self._path, self._passed, self._agents, self._first = path, passed, agents, first
+    def __init__(self, path: Path, agents: int, first: int = 0) -> None:
+        self._path, self._agents, self._first = path, agents, first
+        self._steps: dict[str, int] = {}  # up to which lines were passed on, by kind and agent
         self._read = 0  # bytes
         self._last = b""  # of the lines that were read
         self._evaluation: dict[int, LogLine] = {}  # the last one, by agent
@@ -71,10 +41,9 @@ class Followed:
                 if line is not None:
                     if line["kind"] == "evaluation":
                         self._note(line)
-                    if self._passed.take(line):
+                    if line["steps"] > self._steps.get(key_of(line), -1):
+                        self._steps[key_of(line)] = line["steps"]
                         found.append(line)
-        if found:
-            self._passed.keep()
         return found
 
     def _next(self) -> bytes:

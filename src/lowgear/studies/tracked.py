@@ -16,13 +16,14 @@ from lowgear import LowgearError
 from lowgear.config.run_directory import RunDirectory
 from lowgear.studies.child import Result
 from lowgear.studies.executors import Watcher
-from lowgear.studies.followed import NAME, Followed, Passed
+from lowgear.studies.followed import Followed
 from lowgear.studies.program import Program
 from lowgear.studies.progress_file import ProgramProgress
 from lowgear.studies.storage import Remote
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.provenance import provenance
 from lowgear.training.trackers.choice import Choice
+from lowgear.training.trackers.passed import NAME, Passed
 from lowgear.training.trackers.protocol import TrackedRun
 from lowgear.training.trackers.tracking import Tracking, provenance_of
 from lowgear.training.trackers.worker import GIVE_UP_S
@@ -99,8 +100,7 @@ class Tracked(_Passing):
 
     def catch_up(self, program: Program) -> None:
         """With a run that was finished when nobody followed it."""
-        path = self._runs / program.name / NAME
-        if path.exists() and not Passed(path).ended:
+        if (self._runs / program.name / NAME).exists():
             self.finish(program, Result("done"))
 
     def close(self, at_once: bool = False) -> None:
@@ -146,9 +146,9 @@ class _TrackedProgram:
     def __init__(self, program: Program, directory: RunDirectory, chosen: Choice, tell: Tell) -> None:
         origin = provenance_of(directory) if directory.config.exists() else provenance()
         self._directory = directory
-        self._passed = Passed(directory.beside(NAME), _steps_told(directory, chosen))
-        self._followed = Followed(directory.metrics, self._passed, len(program.config.agents))
-        self.tracking = Tracking(TrackedRun(directory.path, program.config, origin), chosen, tell)
+        passed = Passed(directory.beside(NAME), _steps_told(directory, chosen))
+        self._followed = Followed(directory.metrics, len(program.config.agents))
+        self.tracking = Tracking(TrackedRun(directory.path, program.config, origin), chosen, tell, passed)
 
     def follow(self) -> None:
         _pass_on(self._followed, self.tracking)
@@ -160,8 +160,6 @@ class _TrackedProgram:
 
     def close(self, at_once: bool = False) -> None:
         self.tracking.close(at_once)
-        self._passed.ended = self.tracking.status == "finished"
-        self._passed.keep()
 
 
 class TrackedShards(_Passing):
@@ -178,10 +176,10 @@ class TrackedShards(_Passing):
         super().__init__(heard)
         self._tracking, self._metrics = tracking, _Metrics(runs, remote)
         self._followed: dict[str, Followed] = {}
-        passed, first = Passed(runs / NAME), 0
+        first = 0
         for program in programs:
             metrics, agents = RunDirectory(runs / program.name).metrics, len(program.config.agents)
-            self._followed[program.name] = Followed(metrics, passed, agents, first)
+            self._followed[program.name] = Followed(metrics, agents, first)
             first += agents
 
     def follow(self, program: Program) -> None:
