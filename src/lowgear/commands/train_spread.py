@@ -21,6 +21,7 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
     from rich.console import Console
 
     from lowgear.config.run_directory import RunDirectory
+    from lowgear.config.tasks import trust_flag
     from lowgear.studies import executors
     from lowgear.studies import shards as spread
     from lowgear.studies.progress import StudyDisplay
@@ -31,6 +32,7 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
 
     place.keep_below(directory.path.name)
     runs = directory.path / spread.FOLDER
+    again = f"lowgear train --resume {directory.path}{trust_flag(config.task)}{place.words}"
     with ExitStack() as opened:
         with place.pool(runs, always=True) as (pool, slots):
             assert pool is not None
@@ -46,22 +48,24 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
             state, failures = "stopped", []
             try:
                 for program, result in executors.carry_out(pool, programs, watcher):
-                    if result.kind == "failed":
-                        failures.append(f"{program.name}: {result.why}")
-                    elif result.kind == "done" and place.remote is not None:
-                        place.remote.fetch(runs / program.name)
+                    why = result.why if result.kind == "failed" else ""
+                    if place.remote is not None and result.kind == "done":
+                        why = place.remote.bring(runs / program.name)
+                    if why:
+                        failures.append(f"{program.name}: {why}")
+                        overview.change(program.name, state="failed", why=why)
                     watcher.follow(program)
                 state = "failed" if failures else "done"
             except (KeyboardInterrupt, SystemExit):
                 display.close()
-                click.echo(f"stopped; go on with `lowgear train --resume {directory.path}`", err=True)
+                click.echo(f"stopped; go on with `{again}`", err=True)
                 watcher.finish(directory, finished=False)
                 raise
             finally:
                 display.close()
                 overview.end(state)
         if failures:
-            raise LowgearError(f"{failures[0]}; mend it and go on with `lowgear train --resume {directory.path}`")
+            raise LowgearError(f"{failures[0]}; mend it and go on with `{again}`")
         spread.merge(directory, folders)
         watcher.finish(directory, finished=True)
     click.echo(str(directory.path))

@@ -232,10 +232,11 @@ class RunStore:
                 watcher.catch_up(program)
             for program, result in executors.carry_out(pool, programs, watcher):
                 path = self.runs / program.name
+                if self.remote is not None and result.kind == "done":
+                    why = self.remote.bring(path, checkpoints=False)
+                    result = Result("failed", why) if why else result
                 if result.kind == "failed":
                     self._fail_run(path, result.why)
-                elif result.kind == "done" and self.remote is not None:
-                    self.remote.fetch(path, checkpoints=False)
                 watcher.finish(program, result)
 
     def _fail_run(self, path: Path, why: str) -> None:

@@ -78,6 +78,14 @@ class Remote:
             (folder / part).mkdir(exist_ok=True)
         return True
 
+    def bring(self, folder: Path, checkpoints: bool = True) -> str:
+        """The same of a run that another machine has left; why it can't be, or nothing."""
+        try:
+            found = self.fetch(folder, checkpoints)
+        except LowgearError as error:
+            return str(error)
+        return "" if found else f"{self.url} has no run {folder.name}: name a place that all machines see as --storage"
+
     def send(self, directory: RunDirectory) -> None:
         """Everything of a run that counts, so that what is there is whole at any moment."""
         here, there, run = _files_of(directory), self._sizes(directory.path.name), directory.path.name
