@@ -29,13 +29,15 @@ PERIOD = ["study", "period", "reacher-easy", "--recipe", "paper", "--steps", "23
 PERIOD += ["--episodes", "2", "--seeds", "0"]
 LIMIT_S = 900
 QUICKLY = {"XLA_FLAGS": COMPILE_QUICKLY, "JAX_DISABLE_MOST_OPTIMIZATIONS": "true"}
+NO_REPORTS = {"RAY_USAGE_STATS_ENABLED": "0", "MLFLOW_DISABLE_TELEMETRY": "true"}
+NOT_NICE = {"RAY_worker_niceness": "0"}  # 15 if not told: beside anything else here, programs would hardly go on
 
 
 @pytest.fixture(scope="module")
 def quick():
     """What processes of a cluster are told, too."""
     before = dict(os.environ)
-    os.environ.update(QUICKLY, RAY_USAGE_STATS_ENABLED="0", MLFLOW_DISABLE_TELEMETRY="true")
+    os.environ.update(QUICKLY | NO_REPORTS | NOT_NICE)
     yield
     os.environ.clear()
     os.environ.update(before)
