@@ -53,7 +53,7 @@ test-trackers: .venv-trackers/installed  ## what W&B, MLflow, TensorBoard and th
 
 .venv-ray/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-ray
-	.venv-ray/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray,sweep]'
+	.venv-ray/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray,sweep,mlflow]'
 	@touch $@
 
 test-ray: .venv-ray/installed  ## studies on clusters of this machine, with kills; twenty minutes on two cores

@@ -186,8 +186,9 @@ def test_jobs_that_are_killed_go_on_and_come_to_what_one_process_does(tmp_path) 
         (["--jobs", "0"], "--jobs 0: write 1 or more"),
         (["--storage", "/tmp"], "--storage /tmp is for --ray"),
         (["--jobs", "2", "--ray", "1.2.3.4:5"], "leave one out"),
-        (["--machines", "1,8"], "are for --dry-run"),
-        (["--dry-run", "--machines", "0"], "machines are 1 or more"),
+        (["--machines", "1,8"], "--machines and --speeds are for --dry-run"),
+        (["--machines", "8"], "--machines and --speeds are for --dry-run"),
+        (["--dry-run", "--machines", "1,0"], "--machines 1,0: write numbers of 1 or more"),
         (["--dry-run", "--speeds", "none.json"], "none.json cannot be read"),
     ],
 )

@@ -87,6 +87,7 @@ def test_the_longest_programs_go_first() -> None:
     assert makespan([2, 3, 7, 4, 4], 1) == 20
     assert makespan([2, 3, 7, 4, 4], 2) == 10  # 7 and 3; 4, 4 and 2
     assert makespan([2, 3, 7, 4, 4], 64) == 7
+    assert makespan([2, 3, 7, 4, 4], 10**17) == 7
     assert makespan([], 3) == 0
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import http.server
 import json
 import os
 import re
@@ -9,15 +10,18 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from lowgear import LowgearError
 from lowgear.config.run_directory import RunDirectory
-from lowgear.studies import overview
+from lowgear.studies import overview, ray_pool
 from lowgear.training.checkpoint import read_latest
 from tests.conftest import COMPILE_QUICKLY
+from tests.fixtures.tracker_stores import MlflowStore, expect_all
 from tests.fixtures.training import policy_bytes, without_speed
 
 pytestmark = pytest.mark.ray
@@ -25,13 +29,15 @@ PERIOD = ["study", "period", "reacher-easy", "--recipe", "paper", "--steps", "23
 PERIOD += ["--episodes", "2", "--seeds", "0"]
 LIMIT_S = 900
 QUICKLY = {"XLA_FLAGS": COMPILE_QUICKLY, "JAX_DISABLE_MOST_OPTIMIZATIONS": "true"}
+NO_REPORTS = {"RAY_USAGE_STATS_ENABLED": "0", "MLFLOW_DISABLE_TELEMETRY": "true"}
+NOT_NICE = {"RAY_worker_niceness": "0"}  # 15 if not told: beside anything else here, programs would hardly go on
 
 
 @pytest.fixture(scope="module")
 def quick():
     """What processes of a cluster are told, too."""
     before = dict(os.environ)
-    os.environ.update(QUICKLY, RAY_USAGE_STATS_ENABLED="0")
+    os.environ.update(QUICKLY | NO_REPORTS | NOT_NICE)
     yield
     os.environ.clear()
     os.environ.update(before)
@@ -74,8 +80,9 @@ def places(request):
     return ["--ray", request.getfixturevalue("cluster"), "--cpus", "1"]
 
 
+@pytest.mark.filterwarnings("default")  # MLflow's are not ours
 def test_killed_programs_and_drivers_cost_a_checkpoint_interval_at_most(tmp_path, places, alone) -> None:
-    command = [sys.executable, "-m", "lowgear", *PERIOD, *places, "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "lowgear", *PERIOD, *places, "--track", "mlflow", "--out", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as driver:
         try:
             _until(lambda: _in_the_middle(tmp_path), driver)
@@ -97,6 +104,10 @@ def test_killed_programs_and_drivers_cost_a_checkpoint_interval_at_most(tmp_path
     assert _rows(tmp_path) == alone
     (status,) = overview.find(tmp_path)
     assert (status.state, {program.state for program in status.programs}) == ("done", {"done"})
+    store = MlflowStore(tmp_path / "runs")
+    for name in after:
+        expect_all(store, RunDirectory(tmp_path / "runs" / name), agents=1, once=False)
+    assert (len(store.runs), store.statuses) == (12, {"FINISHED"})  # each with its population
 
 
 def test_machines_that_share_no_directory_keep_runs_at_a_url(tmp_path, cluster, alone) -> None:
@@ -118,11 +129,14 @@ def test_machines_that_share_no_directory_keep_runs_at_a_url(tmp_path, cluster, 
     assert {name: after[name] for name in done} == done
 
 
-def test_a_population_is_spread_over_machines_and_comes_to_what_one_program_does(tmp_path, cluster) -> None:
+@pytest.mark.parametrize("where", ["shared", "elsewhere"])
+@pytest.mark.filterwarnings("default")  # MLflow's are not ours
+def test_a_population_is_spread_over_machines_and_comes_to_what_one_program_does(tmp_path, cluster, where) -> None:
     sizes = ["--steps", "640", "--gears", "2,4", "--critic-units", "4", "--set", "batch=16", "--seeds", "0-2"]
     sizes += ["--set", "random_steps=64", "--evaluate-episodes", "1"]
     train = [sys.executable, "-m", "lowgear", "train", "reacher-easy", *sizes]
-    place = ["--ray", cluster, "--cpus", "1", "--shards", "2", "--storage", (tmp_path / "bucket").as_uri()]
+    place = ["--ray", cluster, "--cpus", "1", "--shards", "2", "--track", "mlflow"]
+    place += ["--storage", str(tmp_path / "disk")] if where == "elsewhere" else []
     for name, options in (("whole", []), ("spread", place)):
         ended = subprocess.run(
             [*train, *options, "--out", tmp_path / name], capture_output=True, text=True, check=False
@@ -131,7 +145,12 @@ def test_a_population_is_spread_over_machines_and_comes_to_what_one_program_does
     whole, spread = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "spread")
     assert policy_bytes(spread, 3) == policy_bytes(whole, 3)
     assert without_speed(spread) == without_speed(whole)
-    assert {path.name for path in (tmp_path / "bucket" / "spread").iterdir()} == {"shard0", "shard1"}
+    assert [program.agents for program in overview.find(spread.path)[0].programs] == [1, 2]
+    if where == "elsewhere":
+        assert {path.name for path in (tmp_path / "disk" / "spread").iterdir()} == {"shard0", "shard1"}
+    store = MlflowStore(tmp_path)
+    assert set(store.runs) == set(expect_all(store, spread, agents=3).values())
+    assert store.statuses == {"FINISHED"}
 
 
 def test_a_sweep_on_a_cluster(tmp_path, cluster) -> None:
@@ -176,6 +195,15 @@ def test_a_cluster_that_cannot_do_it_is_named(tmp_path, cluster, options, messag
     assert ended.returncode == 2
     assert message in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_an_address_where_something_else_listens_is_named_soon() -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        address = f"127.0.0.1:{other.server_address[1]}"
+        with pytest.raises(LowgearError, match=f"--ray {address} is no Ray cluster"):
+            ray_pool.connect(address)
+        other.shutdown()
 
 
 def _until(found, process: subprocess.Popen):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lowgear import LowgearError
+from lowgear.commands.executors import Place
 from lowgear.config.run_directory import RunDirectory
 from lowgear.studies.storage import Remote
 from lowgear.training.checkpoint import read_latest
@@ -97,3 +98,21 @@ def test_a_send_that_is_cut_short_leaves_a_checkpoint_that_is_whole(tmp_path, re
 def test_a_store_that_cannot_be_used_is_named(url) -> None:
     with pytest.raises(LowgearError, match=url):
         Remote(url).check()
+
+
+def test_a_run_that_other_machines_did_not_leave_there_is_named(tmp_path, remote, run) -> None:
+    remedy = "name a place that all machines see as --storage"
+    assert remote.bring(tmp_path / "run") == f"{remote.url} has no run run: {remedy}"
+    remote.send(run[0])
+    assert remote.bring(tmp_path / "run") == ""
+    assert (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_directory_holds_the_runs_of_several_commands(tmp_path) -> None:
+    place = Place(None, "10.0.0.1:6379", str(tmp_path / "a disk"), 2.0, None)
+    place.keep_below("walker")
+    assert place.remote.url == f"file://{tmp_path}/a disk/walker"
+    place.remote.check()
+    assert (tmp_path / "a disk" / "walker").is_dir()
+    assert place.words == f" --ray 10.0.0.1:6379 --storage '{tmp_path}/a disk' --cpus 2"
+    assert Place(None, "auto", None, None, None).words == " --ray"

@@ -1,6 +1,7 @@
 """Options of commands that carry out several programs: here, in several processes, or on a cluster."""
 
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,7 @@ class Place:
             if value is not None and not 0 <= value < 1e6:
                 raise LowgearError(f"{name} {value:g}: write a number of 0 or more")
         self._jobs, self._ray, self._cpus, self._gpus = jobs, ray, cpus, gpus
+        self.words = _as_written(jobs=jobs, ray=ray, storage=storage, cpus=cpus, gpus=gpus)
         if self.elsewhere:  # a GPU of this machine is for the programs
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         self.remote: Remote | None = None
@@ -85,13 +87,11 @@ class Place:
         return self._jobs is not None or self._ray is not None
 
     def keep_below(self, name: str) -> None:
-        """Let a URL hold the runs of several commands, each below a name of its own."""
+        """Let a URL or a directory hold the runs of several commands, each below a name of its own."""
         from lowgear.studies.storage import Remote
 
         if self.runs is not None:
-            raise LowgearError(
-                f"--storage {self.runs.parent}: write a URL, or give a directory that all share as --out"
-            )
+            self.remote, self.runs = Remote(f"file://{self.runs.parent.absolute()}"), None
         if self.remote is not None:
             self.remote = Remote(f"{self.remote.url.rstrip('/')}/{name}")
 
@@ -115,3 +115,13 @@ class Place:
             yield pool, pool.slots
         finally:
             pool.close()
+
+
+def _as_written(**options: int | float | str | None) -> str:
+    """As they are given again; nothing where none are."""
+    words = ""
+    for name, value in options.items():
+        if value is not None:
+            text = shlex.quote(value) if isinstance(value, str) else f"{value:g}"
+            words += f" --{name}" + ("" if (name, value) == ("ray", "auto") else f" {text}")
+    return words

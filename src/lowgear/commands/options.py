@@ -100,13 +100,6 @@ def track_option(default: str, each_run: bool = False) -> Callable[[Function], F
     )
 
 
-def tracked_by(chosen: Sequence[str] | None) -> contextlib.AbstractContextManager[None]:
-    """Within it, processes that train are told of trackers; None: of none but those that the variable names already."""
-    from lowgear.training.trackers import choice
-
-    return contextlib.nullcontext() if chosen is None else _variable(choice.VARIABLE, ",".join(chosen) or "none")
-
-
 @contextlib.contextmanager
 def _variable(name: str, value: str) -> Iterator[None]:
     """An environment variable, for the time of a command."""

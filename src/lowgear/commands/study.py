@@ -129,18 +129,20 @@ def study(
     population = options.pop("population")
     if population is not None and population < 1:
         raise LowgearError(f"--population {population}: write 1 or more")
-    machines, measured = options.pop("machines") or (1,), options.pop("speeds")
-    if not min(machines, default=0) or (not dry_run and (len(machines) > 1 or measured)):
-        raise LowgearError("--machines and --speeds are for --dry-run: add that; machines are 1 or more")
+    machines, measured = options.pop("machines"), options.pop("speeds")
+    if not dry_run and (machines is not None or measured):
+        raise LowgearError("--machines and --speeds are for --dry-run: add that, or leave them out")
+    if machines is not None and min(machines, default=0) < 1:
+        raise LowgearError(f"--machines {','.join(map(str, machines))}: write numbers of 1 or more")
     setup = Setup(**options, overrides=settings.from_assignments(assignments))
     named = [sized(find(task), options["gears"]) for task in tasks or chosen.tasks]
     groups = [group for task in named for group in chosen.groups(setup, task)]
     errors = Console(stderr=True)
     display = StudyDisplay(errors)
     store = RunStore(out, display.listeners, display.progress, place.runs, place.remote)
-    store.population = population
+    store.population, store.tell = population, display.notice
     estimates = Estimates(store, speeds.read(measured) if measured else None)
-    print_plan(Console() if dry_run else errors, store, groups, estimates, chosen.later, machines)
+    print_plan(Console() if dry_run else errors, store, groups, estimates, chosen.later, machines or (1,))
     if dry_run:
         return
     store.estimate = estimates.seconds

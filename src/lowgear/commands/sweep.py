@@ -70,6 +70,7 @@ def sweep(
     from lowgear.studies.overview import Overview
     from lowgear.studies.progress import StudyDisplay
     from lowgear.studies.search import Search
+    from lowgear.studies.tracked import tracked
     from lowgear.training.parallel import has_accelerator
 
     if trials < 1:
@@ -100,8 +101,9 @@ def sweep(
         overview.begin()
         display.watch(overview)
         try:
-            for _ in executors.carry_out(pool, search.programs(), search, slots):
-                pass
+            with tracked(search, out / "runs", display.notice, place.remote) as watcher:
+                for program, result in executors.carry_out(pool, search.programs(), watcher, slots):
+                    watcher.finish(program, result)
             state = "done"
         except (KeyboardInterrupt, SystemExit):
             display.close()

@@ -22,7 +22,6 @@ from lowgear.commands.options import (
     set_option,
     steps_option,
     track_option,
-    tracked_by,
     trust_option,
 )
 
@@ -163,11 +162,10 @@ def train(
     if place.elsewhere and directory.latest.exists():
         raise LowgearError(f"{directory.path} is one program already: go on with it without --jobs or --ray")
     try:
+        _settle_trackers(directory, track)
         if place.elsewhere or is_spread(directory):
-            with tracked_by(track):
-                train_spread(directory, config, place, shards)
+            train_spread(directory, config, place, shards)
         else:
-            _settle_trackers(directory, track)
             _run(directory, config, go_on=on_write_error == "go-on")
     except LowgearError:
         if resume is None and directory.untouched and not has_begun(directory):

@@ -27,7 +27,6 @@ from lowgear.studies.progress_file import NAME as PROGRESS
 from lowgear.studies.progress_file import ProgressFile
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.progress import Listener
-from lowgear.training.trackers.choice import VARIABLE as TRACK
 
 ERROR = "lowgear: error: "
 MEMORY_SHARE = 0.9  # of a GPU that several programs share
@@ -45,7 +44,6 @@ class Job:
     storage: str | None = None  # URL that its run is fetched from and sent to
     env_timeout_s: float = 300.0
     share_gpu: int = 1  # programs at once on one
-    track: str = ""  # trackers, where the process that asks for it was told of some
 
     def to_json(self) -> dict[str, Any]:
         """For the child."""
@@ -72,8 +70,6 @@ class Child:
         self._told_to_stop = False
         self._ended: Result | None = None
         told = {VARIABLE: str(job.cores), XLA_THREADS: str(job.program.threads)}
-        if job.track:
-            told[TRACK] = job.track
         if job.share_gpu > 1:
             told["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{MEMORY_SHARE / job.share_gpu:.3f}"
         self._process = subprocess.Popen(
@@ -199,7 +195,7 @@ def _train(job: Job, directory: RunDirectory, listeners: list[Listener]) -> None
         try:
             if directory.path.exists():
                 hold(directory.lock).close()
-            heard = train(job.program, directory, listeners)
+            heard = train(job.program, directory, listeners, tracked=False)
         except InUseError as error:
             for listener in listeners:
                 listener.on_phase(f"waiting: {error}")

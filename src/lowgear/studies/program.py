@@ -71,8 +71,13 @@ def load(directory: RunDirectory, config: RunConfig, scored: Scored) -> Policy:
     return policy if setting is None else policy.at(setting * (policy.header.cost_unit or 1.0))
 
 
-def train(program: Program, directory: RunDirectory, listeners: Sequence[Listener]) -> Heard | None:
-    """To the end, from its last checkpoint if it has one; or the signal that stopped it at a checkpoint."""
+def train(
+    program: Program, directory: RunDirectory, listeners: Sequence[Listener], tracked: bool = True
+) -> Heard | None:
+    """To the end, from its last checkpoint if it has one; or the signal that stopped it at a checkpoint.
+
+    Unless it is `tracked` here, trackers are another process's to tell.
+    """
     config = program.config
     if not directory.config.exists():
         shutil.rmtree(directory.path, ignore_errors=True)  # a beginning that was cut short
@@ -80,7 +85,8 @@ def train(program: Program, directory: RunDirectory, listeners: Sequence[Listene
     make = partial(make_env, config)
     for listener in listeners:
         listener.on_phase(STARTING)
-    training = Training(config, make(config.environments), make, directory, parts=program.parts)
+    trackers = () if tracked else None
+    training = Training(config, make(config.environments), make, directory, trackers=trackers, parts=program.parts)
     try:
         with stops(training.stop) as heard:
             finished = training.run(list(listeners))

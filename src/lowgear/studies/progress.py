@@ -39,6 +39,10 @@ class StudyDisplay:
         """Shows programs that run elsewhere: a bar for each on a terminal, a line when one begins or ends elsewhere."""
         self._programs = _Programs(overview, self._console)
 
+    def notice(self, text: str) -> None:
+        """Something that a person should know now."""
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
     def progress(self, what: str, done: int, total: int) -> None:
         """Shows how far an evaluation is, or a student."""
         if self._bar is None:

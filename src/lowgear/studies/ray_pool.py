@@ -26,10 +26,10 @@ from lowgear.studies.executors import Task
 from lowgear.studies.program import Program
 from lowgear.studies.progress_file import ProgramProgress
 from lowgear.studies.storage import Remote
-from lowgear.training.trackers.choice import VARIABLE as TRACK
 
 INSTALL = "pip install 'lowgear[ray]'"
 CONNECT_S = 10.0
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"  # a frame of HTTP/2, whose fourth byte is its kind
 CHILD_POLL_S = 0.2
 FETCH_EVERY_S = 10.0  # progress, from a URL
 Work = Callable[[dict[str, Any], dict[str, str]], tuple[str, str]]
@@ -58,12 +58,25 @@ def _reach(address: str) -> None:
     if found is None:
         raise LowgearError(f"--ray {address!r} is no address: write HOST:PORT of the head node, or put --ray last")
     try:
-        socket.create_connection((found[1].strip("[]"), int(found[2])), CONNECT_S).close()
+        with socket.create_connection((found[1].strip("[]"), int(found[2])), CONNECT_S) as reached:
+            answers = os.environ.get("RAY_USE_TLS", "0") != "0" or _speaks_http2(reached)
     except (OSError, OverflowError) as error:
         said = getattr(error, "strerror", None) or error
         raise LowgearError(
             f"--ray {address} cannot be reached ({said}): start a cluster with `ray start --head`, or check the address"
         ) from None
+    if not answers:
+        raise LowgearError(f"--ray {address} is no Ray cluster: write the port of `ray start --head`, 6379 if not told")
+
+
+def _speaks_http2(reached: socket.socket) -> bool:
+    """As the head node's gRPC does: it answers with its settings, whatever is asked of it."""
+    reached.settimeout(CONNECT_S)
+    try:
+        reached.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS)
+        return reached.recv(len(SETTINGS))[3:4] == SETTINGS[3:4]
+    except OSError:
+        return False
 
 
 class RayPool:
@@ -109,7 +122,6 @@ class RayPool:
             cores=max(1, int(self.cpus)),
             storage=None if self._remote is None else self._remote.url,
             env_timeout_s=self._env_timeout_s,
-            track=os.environ.get(TRACK, ""),
         )
         told = {"version": __version__, "cwd": os.getcwd(), "token": "" if self._remote else str(self._token)}
         return _RayTask(self._work.remote(job.to_json(), told), job, self._remote)

@@ -30,6 +30,7 @@ from lowgear.studies.program import Program, Scored, cut_here, load, name_of, sc
 from lowgear.studies.rows import SeedResult, TableRow
 from lowgear.studies.setup import Group
 from lowgear.studies.storage import Remote
+from lowgear.studies.tracked import tracked
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.progress import Listener
 
@@ -94,6 +95,7 @@ class RunStore:
         self.population: int | None = None  # agents of one run at most; None: all that its program can hold
         self.pool: Pool | None = None  # None: this process trains, one run after the other
         self.overview: Overview | None = None
+        self.tell: Callable[[str], None] = lambda _: None  # what trackers of a pool's programs have to say
         self.estimate: Callable[[StoredRun], float | None] = lambda _: None  # seconds that are left of a run
         self.failures: list[str] = []  # what rows are without, and why
         self._failed: set[Path] = set()  # runs, which are not tried again
@@ -143,7 +145,11 @@ class RunStore:
         missing = [run for run in runs if not run.finished and run.directory.path not in self._failed]
         if self.pool is not None:
             missing.sort(key=lambda run: -(times[run.directory.path] or 0.0))
-            self._train_in(self.pool, [self._program(run, runs, groups, episodes) for run in missing])
+            self._train_in(
+                self.pool,
+                [self._program(run, runs, groups, episodes) for run in missing],
+                [_program_of(run) for run in runs if run.finished],
+            )
             return
         for run in missing:
             try:
@@ -219,14 +225,19 @@ class RunStore:
         if self.overview is not None:
             self.overview.on_end(program, Result("done"))
 
-    def _train_in(self, pool: Pool, programs: Sequence[Program]) -> None:
-        watcher = self.overview or executors.Watcher()
-        for program, result in executors.carry_out(pool, programs, watcher):
-            path = self.runs / program.name
-            if result.kind == "failed":
-                self._fail_run(path, result.why)
-            elif result.kind == "done" and self.remote is not None:
-                self.remote.fetch(path, checkpoints=False)
+    def _train_in(self, pool: Pool, programs: Sequence[Program], finished: Sequence[Program]) -> None:
+        heard = self.overview or executors.Watcher()
+        with tracked(heard, self.runs, self.tell, self.remote) as watcher:
+            for program in finished:
+                watcher.catch_up(program)
+            for program, result in executors.carry_out(pool, programs, watcher):
+                path = self.runs / program.name
+                if self.remote is not None and result.kind == "done":
+                    why = self.remote.bring(path, checkpoints=False)
+                    result = Result("failed", why) if why else result
+                if result.kind == "failed":
+                    self._fail_run(path, result.why)
+                watcher.finish(program, result)
 
     def _fail_run(self, path: Path, why: str) -> None:
         self._failed.add(path)

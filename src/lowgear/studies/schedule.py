@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 def makespan(seconds: Iterable[float], machines: int) -> float:
     """Until the last one ends: each goes to the machine that is free first (Graham's rule, within 4/3 of the best)."""
-    free = [0.0] * machines
-    for each in sorted(seconds, reverse=True):
+    longest_first = sorted(seconds, reverse=True)
+    free = [0.0] * max(1, min(machines, len(longest_first)))
+    for each in longest_first:
         heapq.heapreplace(free, free[0] + each)
     return max(free)

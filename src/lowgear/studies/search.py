@@ -114,10 +114,11 @@ class Search(Watcher):
         """Keep what it came to; one that a signal has stopped goes on with the sweep."""
         from optuna.trial import TrialState
 
-        self._overview.on_end(program, result)
         trial, path = self._live.pop(program.name), self._out / "runs" / program.name
         if self._remote is not None and result.kind != "failed":
-            self._remote.fetch(path, checkpoints=False)
+            why = self._remote.bring(path, checkpoints=False)
+            result = Result("failed", why) if why and result.kind == "done" else result
+        self._overview.on_end(program, result)
         if result.kind == "done":
             score = final_score(RunDirectory(path))
             if score is not None and math.isfinite(score):

@@ -50,9 +50,9 @@ def has_begun(directory: RunDirectory) -> bool:
 
 
 def existing(directory: RunDirectory, config: RunConfig) -> list[Program]:
-    """The programs that a run was spread over, as far as its directory tells."""
+    """The programs that a run was spread over, as far as its directory tells; none where they are yet to be."""
     count = len(list((directory.path / FOLDER).glob("shard*")))
-    return split(config, max(1, count))
+    return split(config, count) if count else []
 
 
 def merge(directory: RunDirectory, shards: Sequence[RunDirectory]) -> None:

@@ -78,6 +78,14 @@ class Remote:
             (folder / part).mkdir(exist_ok=True)
         return True
 
+    def bring(self, folder: Path, checkpoints: bool = True) -> str:
+        """The same of a run that another machine has left; why it can't be, or nothing."""
+        try:
+            found = self.fetch(folder, checkpoints)
+        except LowgearError as error:
+            return str(error)
+        return "" if found else f"{self.url} has no run {folder.name}: name a place that all machines see as --storage"
+
     def send(self, directory: RunDirectory) -> None:
         """Everything of a run that counts, so that what is there is whole at any moment."""
         here, there, run = _files_of(directory), self._sizes(directory.path.name), directory.path.name
@@ -100,6 +108,15 @@ class Remote:
             data = self._files.cat_file(self._path(folder.name, name))
             folder.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(data)
+
+    def fetch_longer(self, name: str, folder: Path) -> None:
+        """One file of a run that only grows, where there is more of it than here."""
+        here = folder / name
+        with suppress(OSError):
+            self._files.invalidate_cache()
+            size = self._files.info(self._path(folder.name, name))["size"]
+            if not here.exists() or here.stat().st_size != size:
+                self.fetch_file(name, folder)
 
     def _put(self, source: Path, path: str) -> None:
         self._files.makedirs(str(PurePosixPath(path).parent), exist_ok=True)

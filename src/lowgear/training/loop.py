@@ -80,7 +80,7 @@ class Training:
         groups: int | None = None,  # that collect at once
         capacity: int | None = None,  # steps that each agent's ring holds; None: as many as the run needs
         go_on: bool = False,  # where something can't be written
-        trackers: Sequence[str] = (),  # where the directory names none
+        trackers: Sequence[str] | None = (),  # where the directory names none; None: none at all
         parts: int | None = None,  # that an agent's learners are cut into; None: as the cores go
     ) -> None:
         self.config, self.spec = config, env.spec

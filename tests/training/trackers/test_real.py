@@ -4,11 +4,9 @@ import json
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -18,24 +16,17 @@ from lowgear import LowgearError
 from lowgear.commands.cli import cli
 from lowgear.config.run_directory import RunDirectory
 from lowgear.training.trackers.choice import Choice
+from tests.fixtures.tracker_stores import no_accounts, written_offline
 from tests.fixtures.trackers import CONFIG, EVALUATED, LOGGED, NAMES, new_run, train
 from tests.fixtures.training import policy_bytes, without_speed
 
 pytestmark = [pytest.mark.trackers, pytest.mark.filterwarnings("default")]  # their warnings are not ours
-BLOCK = 32768  # bytes
 EVERY = ("tensorboard", "wandb", "mlflow")
 
 
 @pytest.fixture(autouse=True, scope="module")
 def alone(tmp_path_factory):
-    """No account, no network, no settings of the person who tests."""
-    home = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_DIR", "WANDB_PROJECT", "MLFLOW_TRACKING_URI"):
-            patch.delenv(name, raising=False)
-        patch.setenv("HOME", str(home))
-        patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-        patch.setenv("WANDB_ERROR_REPORTING", "false")
+    with no_accounts(tmp_path_factory.mktemp("home")):
         yield
 
 
@@ -79,25 +70,6 @@ def test_tensorboard_finds_scalars_tables_and_pictures(run):
     assert b"| agent | variant | seed |" in texts[-1].tensor_proto.string_val[0]
 
 
-def records(file):
-    """A run that wandb wrote offline: records in blocks, as LevelDB's logs have them, of wandb's own messages."""
-    from wandb.proto.wandb_internal_pb2 import Record
-
-    data, at, parts = file.read_bytes(), 7, []
-    assert data.startswith(b":W&B")
-    while at + 7 <= len(data):
-        left = BLOCK - at % BLOCK
-        if left < 7:
-            at += left
-            continue
-        _, length, kind = struct.unpack("<IHB", data[at : at + 7])
-        parts.append(data[at + 7 : at + 7 + length])
-        at += 7 + length
-        if kind in (1, 4):  # whole, or the last of its parts
-            yield Record.FromString(b"".join(parts))
-            parts = []
-
-
 def test_wandb_finds_runs_written_offline(run):
     files = sorted((run.path.parent / "wandb").glob("offline-run-*/*.wandb"))
     sync = [sys.executable, "-m", "wandb", "sync", "--dry-run", *map(str, files)]
@@ -106,17 +78,7 @@ def test_wandb_finds_runs_written_offline(run):
     )
     assert f"Would sync {len(files)} run(s)" in read.stderr
     ids = json.loads((run.path / "tracking.json").read_text())["wandb"]
-    rows, artifacts, described = defaultdict(list), [], {}
-    for record in (record for file in files for record in records(file)):
-        kind = record.WhichOneof("record_type")
-        if kind == "run":
-            current = record.run.run_id
-            described[current] = record.run
-        elif kind == "history":
-            items = record.history.item
-            rows[current].append({".".join(item.nested_key): json.loads(item.value_json) for item in items})
-        elif kind == "artifact":
-            artifacts.append(record.artifact)
+    described, rows, artifacts = written_offline(run.path.parent)
     assert set(described) == set(ids.values())
     assert [described[ids[str(agent)]].display_name for agent in (0, 1)] == NAMES
     assert {each.run_group for each in described.values()} == {"pendulum"}

@@ -13,6 +13,7 @@ from lowgear.policy.files import read_json
 from lowgear.training.progress import Listener, LogLine
 from lowgear.training.trackers import choice
 from lowgear.training.trackers.choice import Choice
+from lowgear.training.trackers.passed import Passed
 from lowgear.training.trackers.protocol import Rows, TrackedRun
 from lowgear.training.trackers.tensorboard import FOLDER
 from lowgear.training.trackers.worker import Worker
@@ -24,10 +25,12 @@ EVALUATION = "evaluation"  # the table of a run's last evaluation
 class Tracking(Listener):
     """Passes on what it hears; `close` waits for what is still under way."""
 
-    def __init__(self, run: TrackedRun, chosen: Choice, tell: Tell) -> None:
+    def __init__(self, run: TrackedRun, chosen: Choice, tell: Tell, passed: Passed | None = None) -> None:
         self._tell, self._agents, self.status = tell, len(run.config.agents), "failed"
+        self._passed = passed
         self._workers = [
-            Worker(name, choice.make(name), run, ids, partial(chosen.keep, name)) for name, ids in chosen.ids.items()
+            Worker(name, choice.make(name), run, ids, partial(chosen.keep, name), passed)
+            for name, ids in chosen.ids.items()
         ]
 
     def on_log(self, lines: list[LogLine]) -> None:
@@ -73,6 +76,8 @@ class Tracking(Listener):
         for worker in self._workers:
             worker.end(self.status, at_once)
         self.on_steps(0)
+        if self._passed is not None and self.status == "finished":
+            self._passed.end()
 
     def _call(self, method: str, *arguments: Any) -> None:
         for worker in self._workers:
@@ -81,18 +86,27 @@ class Tracking(Listener):
 
 @contextmanager
 def tracked(
-    directory: RunDirectory | None, config: RunConfig, default: Sequence[str], tell: Tell
+    directory: RunDirectory | None,
+    config: RunConfig,
+    default: Sequence[str] | None,
+    tell: Tell,
+    passed: Passed | None = None,  # where another process trains
 ) -> Iterator[Tracking | None]:
-    """The trackers of a run that is trained, until it ends, however it does; None where it has none."""
-    chosen = None if directory is None else Choice.to_train(directory, default)
+    """The trackers of a run that is trained, until it ends, however it does; None where it has none.
+
+    Nor has it any where `default` is None: another process tells them.
+    """
+    chosen = None if directory is None or default is None else Choice.to_train(directory, default)
     if directory is None or chosen is None or not chosen.names:
         yield None
         return
-    tracking, at_once = Tracking(TrackedRun(directory.path, config, _provenance(directory)), chosen, tell), False
+    run, at_once = TrackedRun(directory.path, config, provenance_of(directory)), False
+    tracking = Tracking(run, chosen, tell, passed)
     try:
         yield tracking
-    except (KeyboardInterrupt, SystemExit):
-        tracking.status, at_once = "stopped", True
+    except (KeyboardInterrupt, SystemExit) as error:
+        at_once = isinstance(error, KeyboardInterrupt) or tracking.status != "stopped"
+        tracking.status = "stopped"
         raise
     finally:
         tracking.close(at_once)
@@ -107,7 +121,7 @@ def add(directory: RunDirectory, config: RunConfig, tell: Tell, table: Rows = ()
     except LowgearError as error:
         tell(str(error))
         return
-    tracking = Tracking(TrackedRun(directory.path, config, _provenance(directory), trains=False), chosen, tell)
+    tracking = Tracking(TrackedRun(directory.path, config, provenance_of(directory), trains=False), chosen, tell)
     tracking.status = "finished"
     if table:
         tracking.table(EVALUATION, table)
@@ -116,6 +130,7 @@ def add(directory: RunDirectory, config: RunConfig, tell: Tell, table: Rows = ()
     tracking.close()
 
 
-def _provenance(directory: RunDirectory) -> dict[str, Any]:
+def provenance_of(directory: RunDirectory) -> dict[str, Any]:
+    """What a run's directory says of the code that made it."""
     found = read_json(directory.config, "configuration", "start a new run").get("provenance")
     return found if isinstance(found, dict) else {}

@@ -8,10 +8,12 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lowgear.policy.fields import reason
+from lowgear.training.progress import LogLine
+from lowgear.training.trackers.passed import Passed
 from lowgear.training.trackers.protocol import Ids, TrackedRun, Tracker
 
 MOST_WAITING = 2_000  # calls that a tracker may be behind
@@ -23,8 +25,17 @@ GIVE_UP_S = 5.0  # where it was told to stop at once
 class Worker:
     """Calls a tracker's methods one after another."""
 
-    def __init__(self, name: str, tracker: Tracker, run: TrackedRun, ids: Ids, keep: Callable[[Ids], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        tracker: Tracker,
+        run: TrackedRun,
+        ids: Ids,
+        keep: Callable[[Ids], None],
+        passed: Passed | None = None,  # None: whatever is told is new
+    ) -> None:
         self._name, self._tracker, self._run, self._ids, self._keep = name, tracker, run, ids, keep
+        self._passed = passed
         self._kept, self._begun, self._warned = dict(ids), False, False
         self._done = 0  # calls so far
         self._ending: str | None = None  # the status that the run ends with
@@ -75,7 +86,9 @@ class Worker:
                 self._begun = True
                 if where and self._run.trains:
                     self._notices.put(where)
-            if method != "begin":
+            if method == "log":
+                self._log(*arguments)
+            elif method != "begin":
                 getattr(self._tracker, method)(*arguments)
             if self._ids != self._kept:
                 self._keep(self._ids)
@@ -83,6 +96,14 @@ class Worker:
         except Exception as error:  # of any library, for any reason: none is worth a run
             self._warn(reason(error))
         self._done += 1
+
+    def _log(self, group: str, lines: Sequence[LogLine]) -> None:
+        """What is new of it."""
+        if self._passed is None:
+            self._tracker.log(group, lines)
+        elif lines := self._passed.new(self._name, lines):
+            self._tracker.log(group, lines)
+            self._passed.note(self._name, lines)
 
     def _warn(self, why: str) -> None:
         if not self._warned:
