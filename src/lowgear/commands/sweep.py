@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
-from lowgear.commands import lists
+from lowgear.commands import ctrl_c, lists
 from lowgear.commands.completion import assignments as complete_assignments
 from lowgear.commands.completion import task_names
 from lowgear.commands.executors import NAMES, Place, executor_options
@@ -99,14 +99,11 @@ def sweep(
         search, state = Search(out, searched, trials, config, overview, search_seed, place.remote), "stopped"
         overview.begin()
         display.watch(overview)
+        ctrl_c.will_say("stopped; the same command goes on from here")
         try:
             for _ in executors.carry_out(pool, search.programs(), search, slots):
                 pass
             state = "done"
-        except (KeyboardInterrupt, SystemExit):
-            display.close()
-            click.echo("stopped; the same command goes on from here", err=True)
-            raise
         finally:
             display.close()
             overview.end(state)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lowgear import LowgearError
+from lowgear.commands import ctrl_c
 from lowgear.commands.executors import Place
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
         overview.begin()
         display.watch(overview)
         state, failures = "stopped", []
+        ctrl_c.will_say(f"stopped; go on with `lowgear train --resume {directory.path}`")
         try:
             for program, result in executors.carry_out(pool, programs, overview):
                 if result.kind == "failed":
@@ -48,10 +50,6 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
                 elif result.kind == "done" and place.remote is not None:
                     place.remote.fetch(runs / program.name)
             state = "failed" if failures else "done"
-        except (KeyboardInterrupt, SystemExit):
-            display.close()
-            click.echo(f"stopped; go on with `lowgear train --resume {directory.path}`", err=True)
-            raise
         finally:
             display.close()
             overview.end(state)
