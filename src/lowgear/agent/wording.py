@@ -15,7 +15,7 @@ NAMES = {  # of arguments that are called otherwise in Python
 }
 FLAGS = ("best", "trust", "unchecked")
 WORDS = ("format", "license", "out", "recipe", "repo", "weights")  # options whose value is a word
-NUMBER = r"-?\d[\d.,e+-]*\d|\d"
+NUMBER = r"-?\d(?:[\d.,e+-]*\d)?"
 OPTION = re.compile(rf"--(?P<name>[a-z][a-z-]*)(?: (?P<value>'[^']*'|{NUMBER}|(?!and\b|or\b)[\w./-]+))?")
 
 

@@ -15,6 +15,7 @@ from lowgear.commands.options import (
     gears_option,
     list_option,
     recipe_option,
+    seed_option,
     steps_option,
     track_option,
 )
@@ -42,7 +43,7 @@ EVALUATIONS = 9  # of a trial: it may be stopped at each
 @recipe_option
 @gears_option
 @click.option("--evaluate-episodes", default=5, show_default=True, help="Episodes of each agent at an evaluation.")
-@click.option("--search-seed", default=0, show_default=True, help="Of the proposals.")
+@seed_option("--search-seed", 0, "Of the proposals.")
 @click.option("--out", type=click.Path(path_type=Path), help="The sweep's directory.  [default: sweeps/TASK-RECIPE]")
 @track_option("none", each_run=True)
 @executor_options

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lowgear.envs.protocol import BatchEnv
-from lowgear.evaluation.evaluate import Played, flops_each, half_width, play_policies
+from lowgear.evaluation.evaluate import Played, check_seed, flops_each, half_width, play_policies
 from lowgear.policy.arrays import DoubleArray
 from lowgear.policy.file import Policy
 
@@ -244,6 +244,7 @@ def search(
 
     `latency` gives the microseconds per step of each of one controller's episodes; a limit on them needs it.
     """
+    check_seed(seed)
     searches = [Search(policy, demand, episodes_at_most) for policy in policies]
     while True:
         wanted = [(s, place, batch) for s in searches for place, batch in s.next_batches()]
