@@ -1,10 +1,11 @@
 """Lowgear: reinforcement-learning controllers that spend less compute at deployment."""
 
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lowgear.agent import Agent
     from lowgear.agent.callbacks import Callback, Checkpoint, Evaluation, StopOnReturn, Tracking
     from lowgear.agent.functions import evaluate, export, import_policy, report, tune
@@ -36,7 +37,7 @@ class LowgearError(Exception):
     """
 
 
-def load(path: str | Path, env: Any = None, *, agent: int = 0, trust: bool = False) -> "Agent":
+def load(path: "str | Path", env: Any = None, *, agent: int = 0, trust: bool = False) -> "Agent":
     """A trained controller from its file, or from a run directory an agent that can learn on."""
     from lowgear.agent import Agent
 

@@ -134,6 +134,9 @@ def test_a_policy_file_as_a_run(file):
     ("call", "named"),
     [
         (lambda path: lowgear.evaluate(path, 0), "episodes=0: write 1 or more"),
+        (lambda path: lowgear.evaluate(path, 1, seed=-1), "seed=-1: write a whole number, 0 or more"),
+        (lambda path: lowgear.evaluate(path, 1, seed=1.5), "seed=1.5: write a whole number, 0 or more"),
+        (lambda path: lowgear.tune(path, max_flops=1, seed=-1), "seed=-1: write a whole number, 0 or more"),
         (lambda path: lowgear.evaluate(path, frontier=1), "frontier=1: write 2 or more"),
         (lambda path: lowgear.evaluate(path, frontier=2, cost_coefficients=[1]), "give one of them"),
         (lambda path: lowgear.evaluate(path, best=True), "agent and best=True choose"),

@@ -16,6 +16,7 @@ ROOMS = ("agent", "config", "envs", "evaluation", "export", "policy", "training"
     ("said", "heard"),
     [
         ("--steps 0: a run needs one", "total_timesteps=0: a run needs one"),
+        ("--seed -1: write 0 or more", "seed=-1: write 0 or more"),
         ("give --cost-coefficients (0.001)", "give cost_coefficient (0.001)"),
         ("train with --recipe modern", 'train with recipe="modern"'),
         ("a setting: --gears 64,64", "a setting: gears=(64, 64)"),
@@ -62,7 +63,8 @@ def test_agents_errors_name_arguments():
     for options, named in (
         ({"recipe": "paper"}, r'give cost_coefficient .* recipe="modern"'),
         ({"variant": "two-large"}, r"gears=\(64, 64\)"),
-        ({"seed": -1}, "seed -1 is outside"),
+        ({"seed": -1}, "seed -1: write a whole number from 0 to 2147483647"),
+        ({"seed": 1.5}, "seed 1.5: write a whole number"),
         ({"gears": (8,)}, r"gears '8': two are needed at least.* gears=\(8, 64\) or gears=\(\"hold\", 8, "),
     ):
         with pytest.raises(LowgearError, match=named) as error:

@@ -107,6 +107,7 @@ def test_the_same_seed_gives_the_same_scores_and_best_policies_can_be_asked_for(
         (["train", "cartpole-swingup", "--max-episode-steps", "0"], "max episode steps 0: write 1 or more"),
         (["train", "cartpole-swingup", "--seeds", "0-4000"], "narrower gears (--gears)"),
         (["train", "cartpole-swingup", "--env-timeout", "-1"], "--env-timeout -1: write seconds, or 0"),
+        (["evaluate", ".", "--seed", "-1"], "--seed -1: write 0 or more"),
         (["evaluate", "."], "not a run"),
         (["evaluate", "nowhere"], "nowhere"),
     ],

@@ -55,7 +55,7 @@ def test_a_policy_file_at_another_setting(path: Path, tmp_path: Path) -> None:
     [
         (("--out", "film.avi"), "a video's name ends in .webp, .gif, .mp4"),
         (("--out", "nowhere/film.webp"), "there is no directory nowhere"),
-        (("--seed", -1), "--seed -1: write 0 or more"),
+        (("--seed", -1), "--seed -1: write 0 or more, 2147483647 at most"),
         (("--agent", 7), "--agent 7"),
         (("--cost-coefficient", 9), "outside what the agent was trained for"),
     ],

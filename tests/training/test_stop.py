@@ -20,6 +20,7 @@ from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import find
 from lowgear.policy.files import hold
 from lowgear.policy.networks import leaves_of
+from lowgear.training import parallel
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
 from tests.fixtures.training import SMALL, Hear, StopAt, policy_bytes, without_speed
@@ -91,6 +92,33 @@ def test_a_run_that_was_stopped_ends_as_an_unbroken_one(whole, tmp_path, stops):
         assert not directory.finished(CONFIG)
     assert go(directory) is True
     assert directory.finished(CONFIG)
+    same(directory, whole)
+
+
+class StopsCompiling(Hear):
+    """Asks a run to stop when it has begun to compile its first updates."""
+
+    def __init__(self, training):
+        super().__init__()
+        self.training = training
+
+    def on_phase(self, phase):
+        if phase is not None and phase.startswith("compiling"):
+            self.training.stop()
+
+
+@pytest.mark.parametrize("queues", [False, pytest.param(True, marks=slow)], ids=["cores", "device"])
+def test_a_run_that_is_stopped_while_it_compiles_waits_no_longer(whole, tmp_path, monkeypatch, queues):
+    monkeypatch.setattr(parallel, "has_accelerator", lambda: queues)
+    directory = RunDirectory(tmp_path / "run")
+    for again in range(2):  # a run that goes on compiles anew
+        training = make(directory)
+        assert training.run([StopsCompiling(training)]) is False
+        assert training.learner.rounds == 0
+        training.close()
+        assert read_latest(directory).steps == CONFIG.recipe.random_steps, again
+        assert [policy.header.steps for policy in directory.load_policies()] == [CONFIG.recipe.random_steps] * 6
+    assert go(directory) is True
     same(directory, whole)
 
 

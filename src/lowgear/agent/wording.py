@@ -16,7 +16,7 @@ NAMES = {  # of arguments that are called otherwise in Python
 FLAGS = ("best", "trust", "unchecked")
 LISTS = ("gears",)  # options whose value is a list of words and numbers
 WORDS = ("format", "license", "out", "recipe", "repo", "weights")  # options whose value is a word
-NUMBER = r"-?\d[\d.,e+-]*\d|\d"
+NUMBER = r"-?\d(?:[\d.,e+-]*\d)?"
 WORD = r"(?!and\b|or\b)[\w./,-]*[\w./-]"
 OPTION = re.compile(rf"--(?P<name>[a-z][a-z-]*)(?: (?P<value>'[^']*'|(?:{NUMBER})(?![\w,])|{WORD}))?")
 

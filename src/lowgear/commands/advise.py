@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from lowgear import LowgearError
-from lowgear.commands import lists
+from lowgear.commands import ctrl_c, lists
 from lowgear.commands.completion import task_names
 from lowgear.commands.options import env_timeout_option, json_option, list_option, set_option, widths_option
 from lowgear.commands.output import show
@@ -73,12 +73,9 @@ def advise(task: str, out: Path, dry_run: bool, as_json: bool, **options: Any) -
     print_plan(Console() if dry_run else errors, store, [group], Estimates(store))
     if dry_run:
         return
+    ctrl_c.will_say("stopped; the same command goes on from here")
     try:
         report = carry_out(request, store)
-    except KeyboardInterrupt:
-        display.close()
-        click.echo("stopped; the same command goes on from here", err=True)
-        raise
     finally:
         display.close()
     show(report, as_json, _print)

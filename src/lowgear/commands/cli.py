@@ -3,12 +3,15 @@
 That keeps `lowgear --help` fast. A LowgearError becomes one line on standard error and exit code 2.
 """
 
+import contextlib
 import io
 import sys
+from typing import NoReturn
 
 import click
 
 from lowgear import LowgearError, __version__
+from lowgear.commands import ctrl_c
 from lowgear.commands.advise import advise
 from lowgear.commands.bench import bench
 from lowgear.commands.completion import completion
@@ -87,6 +90,7 @@ for command in (
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    ctrl_c.begin()
     keep_out_warnings()
     for stream in (sys.stdout, sys.stderr):  # where λ can't be written, "?" is
         if isinstance(stream, io.TextIOWrapper):
@@ -105,7 +109,17 @@ def main() -> None:
         click.echo(f"lowgear: error: {_shortened(str(error.filename))}: {error.strerror}; name another", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
+        _end()
+    except SystemExit as ended:
+        if isinstance(ended.code, int) and ended.code > 128:  # a signal stopped it
+            _end(ended.code)
+        raise
+
+
+def _end(code: int = ctrl_c.EXIT_CODE) -> NoReturn:
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        sys.stdout.flush()
+    ctrl_c.end(code)
 
 
 def _shortened(name: str) -> str:

@@ -10,7 +10,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.options import env_timeout_option, json_option, list_option, trust_option
+from lowgear.commands.options import env_timeout_option, json_option, list_option, seed_option, trust_option
 from lowgear.commands.output import progress_bar
 from lowgear.commands.runs import open_runs, several_argument, show_each, tell_trackers
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     help="N settings in even steps of the dial instead, both ends among them, and the policy's own.",
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
-@click.option("--seed", default=0, show_default=True, help="Of the episodes' starts.")
+@seed_option("--seed", 0, "Of the episodes' starts.")
 @click.option("--replace", is_flag=True, help="Put this in the place of an evaluation.json that holds more.")
 @env_timeout_option
 @trust_option

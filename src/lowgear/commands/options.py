@@ -138,6 +138,21 @@ env_timeout_option = click.option(
     callback=_watch,
     help="An environment that takes longer to return is said to hang: its agent goes no further. 0: wait for ever.",
 )
+
+
+def seed_option(name: str, default: int, help_text: str) -> Callable[[Function], Function]:
+    """A seed, which is 0 or more."""
+
+    def check(_: click.Context, __: click.Parameter, seed: int) -> int:
+        from lowgear.policy.fields import MAX_SEED, shown
+
+        if not 0 <= seed <= MAX_SEED:
+            raise LowgearError(f"{name} {shown(seed)}: write 0 or more, {MAX_SEED} at most")
+        return seed
+
+    return click.option(name, default=default, show_default=True, callback=check, help=help_text)
+
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on standard output and nothing else there."
 )

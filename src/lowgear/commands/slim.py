@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
-from lowgear.commands import lists
+from lowgear.commands import ctrl_c, lists
 from lowgear.commands.completion import task_names
 from lowgear.commands.import_ import SAFETENSORS, foreign_options
 from lowgear.commands.options import env_timeout_option, json_option, list_option, set_option
@@ -77,12 +77,9 @@ def slim(path: Path, task: str, out: Path | None, no_report: bool, as_json: bool
     request = _request(_large(path, task, **foreign), task, options)
     display = StudyDisplay(Console(stderr=True))
     store = RunStore(out or Path("slim") / path.stem, display.listeners, display.progress)
+    ctrl_c.will_say("stopped; the same command goes on from here")
     try:
         report = carry_out(request, store)
-    except KeyboardInterrupt:
-        display.close()
-        click.echo("stopped; the same command goes on from here", err=True)
-        raise
     finally:
         display.close()
     show(report | _deliver(report, not no_report), as_json, _print)

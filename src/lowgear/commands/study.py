@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
-from lowgear.commands import lists
+from lowgear.commands import ctrl_c, lists
 from lowgear.commands.completion import study_names, task_names
 from lowgear.commands.executors import NAMES, Place, executor_options
 from lowgear.commands.options import (
@@ -173,14 +173,13 @@ def _carry_out(
     if store.pool is not None:
         display.watch(overview)
     state = "failed"
+    ctrl_c.will_say("stopped; the same command goes on from here")
     try:
         found = catalogue.carry_out(chosen, tasks, setup, store)
         state = "failed" if store.failures else "done"
         return found
     except (KeyboardInterrupt, SystemExit):
         state = "stopped"
-        display.close()
-        click.echo("stopped; the same command goes on from here", err=True)
         raise
     finally:
         display.close()

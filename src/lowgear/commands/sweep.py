@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
-from lowgear.commands import lists
+from lowgear.commands import ctrl_c, lists
 from lowgear.commands.completion import assignments as complete_assignments
 from lowgear.commands.completion import task_names
 from lowgear.commands.executors import NAMES, Place, executor_options
@@ -15,6 +15,7 @@ from lowgear.commands.options import (
     gears_option,
     list_option,
     recipe_option,
+    seed_option,
     steps_option,
     track_option,
 )
@@ -42,7 +43,7 @@ EVALUATIONS = 9  # of a trial: it may be stopped at each
 @recipe_option
 @gears_option
 @click.option("--evaluate-episodes", default=5, show_default=True, help="Episodes of each agent at an evaluation.")
-@click.option("--search-seed", default=0, show_default=True, help="Of the proposals.")
+@seed_option("--search-seed", 0, "Of the proposals.")
 @click.option("--out", type=click.Path(path_type=Path), help="The sweep's directory.  [default: sweeps/TASK-RECIPE]")
 @track_option("none", each_run=True)
 @executor_options
@@ -100,15 +101,12 @@ def sweep(
         search, state = Search(out, searched, trials, config, overview, search_seed, place.remote), "stopped"
         overview.begin()
         display.watch(overview)
+        ctrl_c.will_say("stopped; the same command goes on from here")
         try:
             with tracked(search, out / "runs", display.notice, place.remote) as watcher:
                 for program, result in executors.carry_out(pool, search.programs(), watcher, slots):
                     watcher.finish(program, result)
             state = "done"
-        except (KeyboardInterrupt, SystemExit):
-            display.close()
-            click.echo("stopped; the same command goes on from here", err=True)
-            raise
         finally:
             display.close()
             overview.end(state)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lowgear import LowgearError
-from lowgear.commands import lists
+from lowgear.commands import ctrl_c, lists
 from lowgear.commands.completion import task_names, variants
 from lowgear.commands.executors import NAMES, Place, executor_options
 from lowgear.commands.options import (
@@ -161,6 +161,7 @@ def train(
         directory, config = _new_run(task, options, together=not place.elsewhere)
     if place.elsewhere and directory.latest.exists():
         raise LowgearError(f"{directory.path} is one program already: go on with it without --jobs or --ray")
+    ctrl_c.will_say(f"stopped while it was starting; {_again(directory, config)}")
     try:
         _settle_trackers(directory, track)
         if place.elsewhere or is_spread(directory):
@@ -276,34 +277,36 @@ def _run(directory: "RunDirectory", config: "RunConfig", go_on: bool) -> None:
 
 def _go(training: "Training", display: "Display", directory: "RunDirectory") -> None:
     """Train to the end; what stops it before is told, with the command that goes on."""
-    from lowgear.config.tasks import trust_flag
     from lowgear.envs import watchdog
+    from lowgear.training.checkpoint import read_latest
     from lowgear.training.signals import stops
 
     config = training.config
-    again = f"go on with `lowgear train --resume {directory.path}{trust_flag(config.task)}`"
+    again = _again(directory, config)
     if training.collector.steps:
         display.on_notice(f"going on from {training.collector.steps} of {config.steps} steps")
         display.on_steps(training.collector.steps)
     if training.begins_anew:
         display.on_notice(f"{config.task} does not repeat itself: the episodes that were open begin anew")
+    ctrl_c.will_say(f"stopped at once, at the last checkpoint; {again}")
     try:
         with (
-            stops(
-                training.stop, lambda: click.echo("stopping at a checkpoint; once more stops at once", err=True)
-            ) as heard,
+            stops(training.stop, lambda: ctrl_c.say("stopping at a checkpoint; once more stops at once")) as heard,
             watchdog.stuck(partial(_end_stuck, display, watchdog.on_stuck(), again)),
         ):
             finished = training.run([display])
-    except KeyboardInterrupt:
-        display.close()
-        click.echo(f"stopped at once, at the last checkpoint; {again}", err=True)
-        raise
     finally:
         display.close()
     if not finished:
-        click.echo(f"stopped at {training.collector.steps} of {config.steps} steps; {again}", err=True)
+        latest = read_latest(directory)
+        ctrl_c.will_say(f"stopped at {latest.steps if latest else 0} of {config.steps} steps; {again}")
         raise SystemExit(heard.exit_code)
+
+
+def _again(directory: "RunDirectory", config: "RunConfig") -> str:
+    from lowgear.config.tasks import trust_flag
+
+    return f"go on with `lowgear train --resume {directory.path}{trust_flag(config.task)}`"
 
 
 def _end_stuck(display: "Display", end: "OnStuck", again: str, why: str) -> None:

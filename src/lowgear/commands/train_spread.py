@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lowgear import LowgearError
+from lowgear.commands import ctrl_c
 from lowgear.commands.executors import Place
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
             overview.begin()
             display.watch(overview)
             state, failures = "stopped", []
+            ctrl_c.will_say(f"stopped; go on with `{again}`")
             try:
                 for program, result in executors.carry_out(pool, programs, watcher):
                     why = result.why if result.kind == "failed" else ""
@@ -58,7 +60,6 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
                 state = "failed" if failures else "done"
             except (KeyboardInterrupt, SystemExit):
                 display.close()
-                click.echo(f"stopped; go on with `{again}`", err=True)
                 watcher.finish(directory, finished=False)
                 raise
             finally:

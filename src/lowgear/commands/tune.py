@@ -9,7 +9,7 @@ import click
 
 from lowgear import LowgearError
 from lowgear.commands import lists
-from lowgear.commands.options import env_timeout_option, json_option, list_option, trust_option
+from lowgear.commands.options import env_timeout_option, json_option, list_option, seed_option, trust_option
 from lowgear.commands.output import progress_bar
 from lowgear.commands.runs import open_runs, several_argument, show_each
 
@@ -53,7 +53,7 @@ DEMANDS = {  # what to write for each
     help="How the master picks.  [default: as `lowgear evaluate`]",
 )
 @click.option("--best", is_flag=True, help="The policies that scored best while training, not the last ones.")
-@click.option("--seed", default=1, show_default=True, help="Of the episodes' starts; `lowgear evaluate` uses 0.")
+@seed_option("--seed", 1, "Of the episodes' starts; `lowgear evaluate` uses 0.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @env_timeout_option
 @trust_option

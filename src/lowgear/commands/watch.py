@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lowgear import LowgearError
-from lowgear.commands.options import trust_option
+from lowgear.commands.options import seed_option, trust_option
 
 if TYPE_CHECKING:
     from lowgear.export.source import Source
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--agent", type=int, metavar="K", help="Which agent of the run.  [default: the best by its evaluation]")
 @click.option("--best", is_flag=True, help="The policy that scored best while training, not the last one.")
 @click.option("--cost-coefficient", type=float, metavar="X", help="Setting of the dial.  [default: the policy's own]")
-@click.option("--seed", default=0, show_default=True, help="Of the episode's start.")
+@seed_option("--seed", 0, "Of the episode's start.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -57,8 +57,6 @@ def watch(
     from lowgear.config import tasks
     from lowgear.export.source import ends_on_success, read
 
-    if seed < 0:
-        raise LowgearError(f"--seed {seed}: write 0 or more")
     if out is not None:
         video.check_kind(out)
         _writable(out)

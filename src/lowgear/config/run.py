@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from numbers import Integral
 from typing import Any
 
 from lowgear import LowgearError
@@ -256,8 +257,8 @@ def _agents(
             hint = "; two-large is a setting: --gears 64,64" if variant == "two-large" else ""
             raise LowgearError(f"unknown variant {variant!r}: choose from {', '.join(VARIANTS)}{hint}")
     for seed in seeds:
-        if not 0 <= seed <= MAX_SEED:
-            raise LowgearError(f"seed {seed} is outside 0 to {MAX_SEED}")
+        if not isinstance(seed, Integral) or not 0 <= seed <= MAX_SEED:
+            raise LowgearError(f"seed {fields.shown(seed)}: write a whole number from 0 to {MAX_SEED}")
     given = coefficients[0] or ()
     below_0 = recipe.dial and "fixed-cost" not in variants and max(given, default=0.0) > 0
     for value in given:

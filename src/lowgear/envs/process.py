@@ -5,7 +5,6 @@ Parent and child speak over a socket. The child ends when its parent does: nobod
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 
 from lowgear import LowgearError
 from lowgear.envs import watchdog
+from lowgear.envs.interrupts import not_for_children
 
 # Its products are too small to share among threads, and the accelerator is its parent's.
 VARIABLES = {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -32,7 +32,7 @@ class Process:
 
     def __init__(self, module: str, *handles: int) -> None:
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, not_for_children():  # Ctrl-C is for the parent
             inherited = theirs.fileno(), *handles
             self.process = subprocess.Popen(
                 [sys.executable, "-c", f"from {module} import main; main()", *map(str, inherited)],
@@ -68,8 +68,7 @@ class Process:
 
 
 def parent() -> tuple[Connection, list[int]]:
-    """In the child: the connection to its parent, and the handles; Ctrl-C is its parent's to hear."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """In the child: the connection to its parent, and the handles."""
     connection, *handles = map(int, sys.argv[1:])
     return Connection(connection), handles
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from lowgear import LowgearError
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation.statistics import mean_interval
+from lowgear.policy import fields
 from lowgear.policy.arrays import BoolArray, DoubleArray, FloatArray, IntArray
 from lowgear.policy.controller import Controller, chooser
 from lowgear.policy.cost import CostModel
@@ -96,6 +98,12 @@ def play(
     return Played(returns, lengths, picks, gear_steps, succeeded if told else None, missing, scored_by)
 
 
+def check_seed(seed: int) -> None:
+    """Anything but a whole number of 0 or more is an error."""
+    if not isinstance(seed, int | np.integer) or not 0 <= seed <= fields.MAX_COUNT:
+        raise LowgearError(f"--seed {fields.shown(seed)}: write a whole number, 0 or more")
+
+
 def starts(seed: int, slots: int) -> list[int]:
     """Seeds of the environments that a policy plays in."""
     return [int(np.random.SeedSequence((seed, slot)).generate_state(1)[0] >> 1) for slot in range(slots)]
@@ -117,6 +125,7 @@ def play_policies(
     Not more than ENVIRONMENTS_AT_MOST play at once, whatever the number of policies. Each policy plays in `slots` of
     them: starts are the same from call to call only for the same number.
     """
+    check_seed(seed)
     slots = slots or slots_for(len(policies), episodes)
     size = max(1, ENVIRONMENTS_AT_MOST // slots)
     groups = [policies[i : i + size] for i in range(0, len(policies), size)]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lowgear.envs.protocol import BatchEnv
-from lowgear.evaluation.evaluate import Played, flops_each, half_width, play_policies
+from lowgear.evaluation.evaluate import Played, check_seed, flops_each, half_width, play_policies
 from lowgear.policy.arrays import DoubleArray
 from lowgear.policy.file import Policy
 
@@ -263,6 +263,7 @@ def search(
     `latency` gives the microseconds per step of each of one controller's episodes; a limit on them needs it. A share
     of the score is kept of the policy `beside` them, where one is given, from the same starts.
     """
+    check_seed(seed)
 
     def play_batch(players: Sequence[Policy], number: int, size: int) -> Played:
         starts = int(np.random.SeedSequence((seed, number)).generate_state(1)[0])

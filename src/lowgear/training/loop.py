@@ -46,10 +46,11 @@ from lowgear.training.setup import (
     tariff_of,
     weights_of,
 )
-from lowgear.training.stopped import Stopped, kept_of, not_finite, stopped_file
+from lowgear.training.stopped import Stopped, StoppedCompiling, kept_of, not_finite, stopped_file
 from lowgear.training.trackers.tracking import tracked
 
 MakeEnv = Callable[[int], BatchEnv]
+COMPILER_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,10 @@ class Training:
                 self._checkpoints.note_end(self._file.size, self.best)
             self.save_policies()  # last: policies that have seen every step mark a run as finished
             return True
+        except StoppedCompiling:
+            self._commit_broken()
+            self.save_policies(self._before[0])
+            return False
         except LowgearError as error:
             if not isinstance(error, WriteError):
                 self._commit_broken()
@@ -207,20 +212,20 @@ class Training:
         """The last one's lines."""
         return self._scoring.last
 
-    def policy(self, agent: int) -> Policy:
-        """An agent's controller as it stands."""
-        steps = self.stopped[agent].steps if agent in self.stopped else self.collector.steps
+    def policy(self, agent: int, steps: int | None = None) -> Policy:
+        """An agent's controller as it stands, after so many steps; None: all that were taken."""
+        steps = self.stopped[agent].steps if agent in self.stopped else steps or self.collector.steps
         return Policy(
             header_of(self.config, self.spec, agent, steps, self.cost_units),
             take(self.collector.weights, agent),
         )
 
-    def save_policies(self) -> None:
-        """Write every agent's last policy."""
+    def save_policies(self, steps: int | None = None) -> None:
+        """Write every agent's last policy, which has seen so many steps; None: all that were taken."""
         if self._directory is not None:
             for agent in range(len(self.config.agents)):
                 if agent not in self.stopped:  # whose last one was written then
-                    self._refusals.save(self._directory.policy(agent), self.policy(agent).save)
+                    self._refusals.save(self._directory.policy(agent), self.policy(agent, steps).save)
 
     def _save_held(self) -> None:
         """Where a run breaks off: policies as they stand, as far as they can be written."""
@@ -248,7 +253,7 @@ class Training:
         at_evaluation = bool(config.evaluate_every) and after % config.evaluate_every == 0 and after < config.steps
         self._take_learned(under_way=int(self._learn_pending()))
         chunk, episodes = self._collect(last=at_checkpoint)
-        if not self.learner.queues or at_log or at_evaluation or at_checkpoint:
+        if not self.learner.queues or self._first_round_at is None or at_log or at_evaluation or at_checkpoint:
             self._take_learned()
         for agent, why in self.collector.bad.items():
             self._stop(agent, why)
@@ -294,6 +299,8 @@ class Training:
         """Wait for the rounds of updates but for so many that stay under way, and act with what they came to."""
         while self.learner.under_way > under_way:
             began = time.perf_counter()
+            if self._first_round_at is None:
+                self._wait_for_compiler()
             learned = self.learner.wait()
             now = time.perf_counter()
             self._waiting += now - began
@@ -305,6 +312,12 @@ class Training:
             for agent, what in not_finite(learned).items():
                 self._stop(agent, f"it diverged ({what}): lower its learning rate")
             self.act_with(learned.published)
+
+    def _wait_for_compiler(self) -> None:
+        """Until the first round is done; a run that is stopped meanwhile, and can go on, waits no longer."""
+        while not self.learner.done_within(COMPILER_POLL_S):
+            if self._stopping and self._checkpoints is not None:
+                raise StoppedCompiling
 
     def act_with(self, published: Published) -> None:
         """From the next chunk on; agents that have stopped act as they last did."""

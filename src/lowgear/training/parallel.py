@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -127,6 +128,7 @@ class ParallelLearner:
         self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
         self._device = ThreadPoolExecutor(1, thread_name_prefix="device")
         self._told: Future[Any] | None = None  # what that thread was told last
+        self._remembering: Future[Any] | None = None  # which is told to keep them
         self._remembered: list[LearnerStates] = []  # of each shard, on its device
         self._under_way: deque[_Round] = deque()
         self._ended = 0.0  # when the last round was done, by `time.perf_counter`
@@ -176,6 +178,10 @@ class ParallelLearner:
         self._under_way.append(_Round(began, running, publishing))
         self.time += updates
 
+    def done_within(self, seconds: float) -> bool:
+        """Whether the first round under way is done, waiting for it so long."""
+        return not wait_for(self._under_way[0].running, seconds).not_done
+
     def wait(self) -> Learned | None:
         """What the first round under way has come to, once it is done; None where there is none."""
         if not self._under_way:
@@ -197,13 +203,14 @@ class ParallelLearner:
     def remember(self) -> None:
         """Keep the learners as they stand, until this is asked for again."""
         if self.queues:
-            self._tell_device(self._remember)
+            self._remembering = self._tell_device(self._remember)
         else:
             self._remember()
 
     def remembered(self) -> LearnerStates:
-        """The learners as they were then."""
-        self._settle()
+        """The learners as they were then; what the device was told since is not waited for."""
+        if self._remembering is not None:
+            self._remembering.result()
         joined: LearnerStates = _on_host(self._remembered)
         return joined
 
@@ -239,9 +246,10 @@ class ParallelLearner:
             self._settle()
 
     def close(self) -> None:
-        """End the threads."""
-        self._device.shutdown(wait=True, cancel_futures=True)
-        self._workers.shutdown(wait=True, cancel_futures=True)
+        """End the threads; those that still compile the first round end by themselves."""
+        compiling = self.rounds == 0 and bool(self._under_way)
+        self._device.shutdown(wait=not compiling, cancel_futures=True)
+        self._workers.shutdown(wait=not compiling, cancel_futures=True)
 
     def _shards(self) -> list[LearnerStates]:
         """Each shard's part, on its device."""

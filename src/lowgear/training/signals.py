@@ -34,11 +34,18 @@ def stops(
             signal.signal(number, handler)
         before.clear()
 
-    def hear(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        heard.number = number
+    def hear(number: int, frame: FrameType | None) -> None:
+        if heard.number is None:
+            heard.number = number
+            stop()
+            tell()
+            return
+        usual = before[signal.Signals(number)]
         restore()
-        stop()
-        tell()
+        if callable(usual):
+            usual(number, frame)
+        else:
+            signal.raise_signal(number)
 
     if threading.current_thread() is threading.main_thread():
         for number in numbers:

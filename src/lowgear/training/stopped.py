@@ -19,6 +19,10 @@ class Stopped(NamedTuple):
     why: str
 
 
+class StoppedCompiling(Exception):  # noqa: N818, nothing went wrong
+    """A run was told to stop while its first updates were still being compiled, which can take minutes."""
+
+
 def stopped_file(stopped: Mapping[int, Stopped]) -> bytes:
     """stopped.json, which `RunDirectory.read_stopped` reads."""
     kept = {str(number): stopped._asdict() for number, stopped in stopped.items()}
