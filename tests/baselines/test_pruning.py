@@ -68,10 +68,10 @@ def test_a_pruned_policy_plays_without_them_and_the_original_stays() -> None:
 
 @pytest.mark.parametrize("sparsity", [-0.1, 1.0, float("nan")])
 def test_what_is_no_share_is_refused(sparsity: float) -> None:
-    with pytest.raises(LowgearError, match="sparsity .*: write a share of the weights, from 0 to below 1"):
+    with pytest.raises(LowgearError, match=r"sparsity .*: write a share of the weights, from 0 to below 1"):
         prune(by_hand(), sparsity)
 
 
 def test_a_controller_that_switches_is_refused() -> None:
-    with pytest.raises(LowgearError, match="has several gears .* take a large-only one"):
+    with pytest.raises(LowgearError, match=r"has several gears .* take a large-only one"):
         prune(policy_of(), 0.5)

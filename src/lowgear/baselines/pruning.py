@@ -47,15 +47,15 @@ def sparse_bytes(policy: Policy) -> int:
 
 
 def _layer_bytes(weight: FloatArray, bias: FloatArray) -> int:
-    rows, columns = weight.shape
+    rows, columns = map(int, weight.shape)
     nonzero = int(np.count_nonzero(weight))
     values = nonzero * (FLOAT_BYTES + _index_bytes(columns - 1))
-    return values + (rows + 1) * _index_bytes(nonzero) + bias.size * FLOAT_BYTES
+    return values + (rows + 1) * _index_bytes(nonzero) + int(bias.size) * FLOAT_BYTES
 
 
 def _index_bytes(largest: int) -> int:
     """Of the narrowest whole numbers without sign, of 1, 2 or 4 bytes, that hold it."""
-    return np.min_scalar_type(largest).itemsize
+    return int(np.min_scalar_type(largest).itemsize)
 
 
 def _prune(weight: FloatArray, sparsity: float) -> FloatArray:
@@ -69,6 +69,6 @@ def _prune(weight: FloatArray, sparsity: float) -> FloatArray:
 def _gear(policy: Policy) -> int:
     if policy.header.forced_gear is None:
         raise LowgearError(
-            f"a {policy.header.variant} policy has several gears and is not pruned as one network: take a large-only one"
+            f"a {policy.header.variant} policy has several gears and is not one network to prune: take a large-only one"
         )
     return policy.header.forced_gear

@@ -96,8 +96,8 @@ def play(
         np.array([[row[c] for row in agent] for agent in ordered], np.float64) for c in range(7)
     )
     scored_by = "success" if env.spec.has_success else "return"
-    success = succeeded if told else None
-    return Played(returns, lengths, picks, gear_steps, success, missing, scored_by, repeats, changes)
+    at_last = succeeded if told else None
+    return Played(returns, lengths, picks, gear_steps, at_last, missing, scored_by, repeats, changes)
 
 
 def starts(seed: int, slots: int) -> list[int]:

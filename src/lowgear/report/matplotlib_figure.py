@@ -274,6 +274,6 @@ def _legend(canvas: Canvas, axes: Axes, figure: Figure) -> bool:
         return False
     # Under all charts: it would squeeze the one that it belonged to.
     below_all = canvas.legend(handles=handles, loc="outside lower center", handlelength=2.4, **looks)
-    below_all.set_title(figure.note, {"size": 8})
-    below_all.get_title().set(color=GREY, ha="center")
+    below_all.set_title(figure.note)
+    below_all.get_title().set(color=GREY, ha="center", fontsize=8)
     return True

@@ -107,7 +107,7 @@ def carry_out(study: Study, tasks: Sequence[Task], setup: Setup, store: RunStore
 
 
 def write(study: Study, rows: Sequence[TableRow], remarks: Sequence[str], setup: Setup, directory: Path) -> list[Path]:
-    """The table as CSV, Markdown and LaTeX, every seed of it as JSON, and a figure of what is swept or compared by costs."""
+    """The table as CSV, Markdown and LaTeX, every seed of it as JSON, and its figure, if it has one."""
     make_directory(directory)
     whole = {
         "title": study.title,

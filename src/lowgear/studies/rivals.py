@@ -39,7 +39,7 @@ SETTINGS = 4  # along another dial, beside its own
 SPARSITIES = (0.5, 0.75, 0.9)
 ROUNDS, EPISODES = 5, 10  # of DAgger: whole episodes that each student plays in a round
 LATER = (
-    "`fit`, as wide as the asymmetric agents' FLOPs allow; DAgger students, pruned and int8 policies; the time of their C"
+    "`fit`, as wide as the asymmetric agents' FLOPs allow; DAgger students, pruned and int8 policies; times of their C"
 )
 
 

@@ -11,8 +11,8 @@ from lowgear.evaluation import statistics
 from lowgear.report.figure import Chart, Figure, Series, axis, heights, score_axis
 from lowgear.report.matplotlib_figure import save
 from lowgear.report.style import rival_style
-from lowgear.studies.rows import TableRow
 from lowgear.studies.rivals_verdict import COSTS
+from lowgear.studies.rows import TableRow
 
 SIZE = (10.0, 4.6)  # inches
 UNITS = {"flops_per_step": "FLOPs per step", "weight_bytes": "bytes of weights", "step_ns": "ns per step, C"}

@@ -31,7 +31,9 @@ class Verdict:
         """Settings that no single network dominates, those that one does, and single networks that only settings do."""
         mine = [label for label in self.dominators if switches(label)]
         beaten = [label for label in mine if not all(map(switches, self.dominators[label]))]
-        beats = [label for label, by in self.dominators.items() if not switches(label) and by and all(map(switches, by))]
+        beats = [
+            label for label, by in self.dominators.items() if not switches(label) and by and all(map(switches, by))
+        ]
         return [label for label in mine if label not in beaten], beaten, beats
 
 
@@ -88,7 +90,10 @@ def _words(verdict: Verdict) -> list[str]:
     if not pays:
         by = verdict.dominators
         best = dict.fromkeys(next(one for one in by[label] if not switches(one)) for label in beaten)
-        return [*words, f"By {name}, switching does not pay: a single network dominates every setting ({'; '.join(best)})."]
+        return [
+            *words,
+            f"By {name}, switching does not pay: a single network dominates every setting ({'; '.join(best)}).",
+        ]
     if beats:
         shown = f"{'; '.join(beats)}: a setting dominates each, and no single network does"
         return [*words, f"By {name}, switching pays against {shown}."]
