@@ -131,15 +131,22 @@ def play_policies(
             found.append(play(group, env, episodes, master, seed, progress, given_up, may_miss))
         finally:
             env.close()
-    returns, lengths, picks, gear_steps, repeats, changes = (
+    returns, lengths, picks, gear_steps = (
         np.concatenate([getattr(part, name) for part in found])
-        for name in ("returns", "lengths", "picks", "gear_steps", "repeats", "changes")
+        for name in ("returns", "lengths", "picks", "gear_steps")
     )
     success = None
     if any(part.success is not None for part in found):
         success = np.concatenate([0 * p.returns if p.success is None else p.success for p in found])
     missing = {number * size + policy: why for number, part in enumerate(found) for policy, why in part.missing.items()}
-    return Played(returns, lengths, picks, gear_steps, success, missing, found[0].scored_by, repeats, changes)
+    motion = [_joined([part.repeats for part in found]), _joined([part.changes for part in found])]
+    return Played(returns, lengths, picks, gear_steps, success, missing, found[0].scored_by, *motion)
+
+
+def _joined(parts: Sequence[DoubleArray | None]) -> DoubleArray | None:
+    """Of several groups; None where one of them did not tell."""
+    told = [part for part in parts if part is not None]
+    return np.concatenate(told) if len(told) == len(parts) else None
 
 
 def at_settings(policies: Sequence[Policy], settings: Sequence[float] | int) -> list[tuple[int, Policy]]:
