@@ -59,7 +59,15 @@ int main(int argc, char **argv)
 class CompiledReplay:
     """One controller and the episodes it replays."""
 
-    def __init__(self, policy: Policy, name: str, episodes: Sequence[Episode], folder: Path, cc: str) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        name: str,
+        episodes: Sequence[Episode],
+        folder: Path,
+        cc: str,
+        weights: str = "float32",  # or int8
+    ) -> None:
         self.name, self.folder, self._cc = name, folder, cc
         self.shares = np.zeros(len(policy.header.gears), np.int32)  # steps of each gear so far
         self._observation = np.concatenate([episode.observation for episode in episodes])
@@ -67,7 +75,7 @@ class CompiledReplay:
         sizes = {"obs": policy.header.obs_dim, "act": policy.header.act_dim, "gears": len(policy.header.gears)}
         driver = DRIVER.format(name=name, **sizes).encode()
         folder.mkdir()
-        for file, data in (c_files(policy, name, "float32", episodes) | {"driver.c": driver}).items():
+        for file, data in (c_files(policy, name, weights, episodes) | {"driver.c": driver}).items():
             (folder / file).write_bytes(data)
         library = self._build([*compiler.FAST, *compiler.SHARED], f"lib{name}-{folder.parent.name}.so")
         self._replay: Any = getattr(ctypes.CDLL(str(library)), f"{name}_replay")

@@ -15,6 +15,7 @@ STUDIES = (  # of `studies.catalogue`, which takes a second to import
     "two-large",
     "cost-coefficient",
     "period",
+    "rivals",
     "sizes",
 )
 

@@ -96,6 +96,7 @@ def study(
       two-large         with two large gears
       cost-coefficient  score and share of large against the cost coefficient
       period            score and share of large against the period
+      rivals            beside fit, DAgger students, pruned and int8 policies, by FLOPs, bytes, time
       sizes             the paper's procedure for the gears' widths, with its reasoning
 
     Every agent that one program can hold trains in one population. Runs are kept and shared between studies: what

@@ -33,6 +33,8 @@ class Played:
     success: DoubleArray | None  # at each episode's last step; None where no environment told of it
     missing: Mapping[int, str] = field(default_factory=dict)  # policies whose environments failed, and why: NaN above
     scored_by: str = "success"  # or "return": what episodes are judged by where success is told
+    repeats: DoubleArray | None = None  # steps whose action was that of the step before
+    changes: DoubleArray | None = None  # sums over steps of how far actions, in [-1, 1], went from those before
 
 
 def play(
@@ -73,11 +75,12 @@ def play(
         if missing:
             left[list(missing)] = 0
         asked = controller.pick(observation, choose)
-        step = env.step(controller.act(observation).reshape(population * slots, -1))
+        action = controller.act(observation)
+        step = env.step(action.reshape(population * slots, -1))
         ended = (step.terminated | step.truncated).reshape(population, slots)
         success = None if step.success is None else step.success.reshape(population, slots)
         told = told or success is not None
-        tally.add(step.reward.reshape(population, slots), asked, controller.gear)
+        tally.add(step.reward.reshape(population, slots), asked, controller.gear, action)
         controller.advance(ended)
         observation = step.observation.reshape(population, slots, -1)
         for p, s in zip(*np.nonzero(ended & (left > 0)), strict=True):
@@ -86,16 +89,17 @@ def play(
             if progress:
                 progress(1)
         tally.clear(ended)
-    nothing = (*[np.nan] * 3, np.full(controller.gears, np.nan), np.nan)
+    nothing = (*[np.nan] * 3, np.full(controller.gears, np.nan), *[np.nan] * 3)
     ordered = [
         [nothing if p in missing else record[p][i % slots][i // slots] for i in range(episodes)]
         for p in range(population)
     ]
-    returns, lengths, picks, gear_steps, succeeded = (
-        np.array([[row[c] for row in agent] for agent in ordered], np.float64) for c in range(5)
+    returns, lengths, picks, gear_steps, repeats, changes, succeeded = (
+        np.array([[row[c] for row in agent] for agent in ordered], np.float64) for c in range(7)
     )
     scored_by = "success" if env.spec.has_success else "return"
-    return Played(returns, lengths, picks, gear_steps, succeeded if told else None, missing, scored_by)
+    at_last = succeeded if told else None
+    return Played(returns, lengths, picks, gear_steps, at_last, missing, scored_by, repeats, changes)
 
 
 def check_seed(seed: int) -> None:
@@ -144,7 +148,14 @@ def play_policies(
     if any(part.success is not None for part in found):
         success = np.concatenate([0 * p.returns if p.success is None else p.success for p in found])
     missing = {number * size + policy: why for number, part in enumerate(found) for policy, why in part.missing.items()}
-    return Played(returns, lengths, picks, gear_steps, success, missing, found[0].scored_by)
+    motion = [_joined([part.repeats for part in found]), _joined([part.changes for part in found])]
+    return Played(returns, lengths, picks, gear_steps, success, missing, found[0].scored_by, *motion)
+
+
+def _joined(parts: Sequence[DoubleArray | None]) -> DoubleArray | None:
+    """Of several groups; None where one of them did not tell."""
+    told = [part for part in parts if part is not None]
+    return np.concatenate(told) if len(told) == len(parts) else None
 
 
 def at_settings(policies: Sequence[Policy], settings: Sequence[float] | int) -> list[tuple[int, Policy]]:
@@ -207,6 +218,23 @@ def summarise(played: Played, agent: int, cost: CostModel) -> dict[str, Any]:
         "flops_reduction": cost.reduction(flops),
         "flops_reduction_ci95": half_width(flops_each(played, agent, cost)) / cost.gears[-1],
         "episode_length_mean": float(played.lengths[agent].mean()),
+        **_motion(played, agent, cost),
+    }
+
+
+def _motion(played: Played, agent: int, cost: CostModel) -> dict[str, float | None]:
+    """How often a controller decides, and how its actions go from step to step.
+
+    Decisions are forward passes, of gears that compute and of the master. Steps after an episode's first are counted
+    as repeated where no number of the action changed; the jerk is the mean absolute change of an action's numbers.
+    """
+    computing = [gear for gear, flops in enumerate(cost.gears) if flops]
+    decisions = played.gear_steps[agent][:, computing].sum(axis=1) + played.picks[agent]
+    later = max(1.0, float((played.lengths[agent] - 1).sum()))
+    return {
+        "decisions_mean": float(decisions.mean()),
+        "repeated_share": None if played.repeats is None else float(played.repeats[agent].sum() / later),
+        "jerk": None if played.changes is None else float(played.changes[agent].sum() / later),
     }
 
 
@@ -240,10 +268,17 @@ class _Tally:
 
     def __init__(self, shape: tuple[int, int], gears: int) -> None:
         self.returns, self.lengths, self.picks = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self.repeats, self.changes = np.zeros(shape), np.zeros(shape)
         self.gear_steps = np.zeros((*shape, gears))
         self._number = np.arange(gears)
+        self._last_action: FloatArray | None = None
 
-    def add(self, reward: FloatArray, asked: BoolArray, gear: IntArray) -> None:
+    def add(self, reward: FloatArray, asked: BoolArray, gear: IntArray, action: FloatArray) -> None:
+        if self._last_action is not None:
+            change, later = np.abs(action - self._last_action), self.lengths > 0
+            self.repeats += later & (change == 0).all(axis=-1)
+            self.changes += later * change.mean(axis=-1)
+        self._last_action = action
         self.returns += reward
         self.picks += asked
         self.lengths += 1
@@ -256,8 +291,10 @@ class _Tally:
             self.lengths[at],
             self.picks[at],
             self.gear_steps[at].copy(),
+            self.repeats[at],
+            self.changes[at],
         )
 
     def clear(self, where: BoolArray) -> None:
-        for sums in (self.returns, self.lengths, self.picks, self.gear_steps):
+        for sums in (self.returns, self.lengths, self.picks, self.gear_steps, self.repeats, self.changes):
             sums[where] = 0

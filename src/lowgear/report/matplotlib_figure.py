@@ -74,13 +74,13 @@ def _draw(figure: Figure) -> Canvas:
     places = _stacked(canvas, figure) if figure.stacked else _side_by_side(canvas, figure)
     for axes, chart in zip(places, figure.charts, strict=True):
         _draw_chart(axes, chart, figure.size[0] if figure.stacked else figure.size[0] / len(places))
-    if figure.legend:
-        _legend(canvas, places[0], figure)
+    noted = figure.legend and _legend(canvas, places[0], figure)
     long = len(figure.heading) > LONG_HEADING
     canvas.suptitle(figure.heading + "\n" * long, x=0.012, ha="left", fontsize=10.5, fontweight="bold")
     x, y = (0.012, 0.94) if long else (0.988, 0.988)
     canvas.text(x, y, figure.facts, ha="left" if long else "right", va="top", fontsize=8.5, color=GREY)
-    canvas.supxlabel(figure.note, fontsize=8, color=GREY)
+    if not noted:
+        canvas.supxlabel(figure.note, fontsize=8, color=GREY)
     _part_labels(canvas, [text for axes in places for text in axes.texts if isinstance(text, Annotation)])
     return canvas
 
@@ -258,8 +258,8 @@ def _bare(axes: Axes) -> None:
     axes.tick_params(length=0)
 
 
-def _legend(canvas: Canvas, axes: Axes, figure: Figure) -> None:
-    """Below the axes, where it covers nothing; above the rows of a stacked figure."""
+def _legend(canvas: Canvas, axes: Axes, figure: Figure) -> bool:
+    """Below the axes, where it covers nothing; above the rows of a stacked figure. Whether it holds the note too."""
     entries = {series.label: series for chart in figure.charts for series in chart.series if series.label}
     level = {"ls": LINES["dashed"], "lw": 0.9}
     handles = [Line2D([], [], label=s.label, **(_line(s) | (level if s.level else {}))) for s in entries.values()]
@@ -270,4 +270,12 @@ def _legend(canvas: Canvas, axes: Axes, figure: Figure) -> None:
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": below, "handlelength": 2.4}
     widest = max(map(len, entries), default=0) + 5
     columns = max(1, min(4, int(LETTERS * figure.size[0] / widest)))
-    axes.legend(handles=handles, ncols=columns, borderaxespad=0.2, columnspacing=1.6, frameon=False, **place)
+    looks: dict[str, Any] = {"ncols": columns, "borderaxespad": 0.2, "columnspacing": 1.6, "frameon": False}
+    if figure.stacked or len(figure.charts) < 3:
+        axes.legend(handles=handles, **looks, **place)
+        return False
+    # Under all charts: it would squeeze the one that it belonged to.
+    below_all = canvas.legend(handles=handles, loc="outside lower center", handlelength=2.4, **looks)
+    below_all.set_title(figure.note)
+    below_all.get_title().set(color=GREY, ha="center", fontsize=8)
+    return True

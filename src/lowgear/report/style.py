@@ -28,6 +28,9 @@ COLOURS = {  # by meaning: on light grounds, on dark ones
     "fixed-cost": ("#16191D", "#E9ECEF"),
     "no-cost": ("#6B5B00", "#E6C23A"),
     "separate-buffers": ("#B85F92", "#DD94BD"),
+    "fit": ("#7B4B2A", "#C9966F"),  # rivals of the asymmetric agents in `lowgear study rivals`
+    "student": ("#A3295B", "#E57BA6"),
+    "pruned": ("#5D6B00", "#B7C440"),
     "unknown": ("#777777", "#9A9A9A"),  # variants of other versions of Lowgear
     "plain": ("#58616C", "#A0A9B4"),  # letters and lines that stand for no controller
 }
@@ -39,6 +42,7 @@ MARKERS = {  # with their sizes; the variants in the order of legends
     "small-only": ("v", 7.0),
     "large-only": ("^", 7.0),
 }
+RIVALS = {"with hold": ("h", 6.5), "fit": ("s", 6.0), "student": ("D", 5.0), "pruned": ("X", 6.5)}  # drawn beside them
 OWN = ("*", 11.0)  # marks the setting that is deployed
 GREY = COLOURS["plain"][0]
 FILM = {"ground": "#16181D", "ink": "#FFFFFF", "soft": "#C9CED6"}  # of a video's margin
@@ -53,6 +57,13 @@ def colour(meaning: str, dark: bool = False) -> str:
 def variant_style(variant: str) -> Style:
     """How a variant is drawn; one of another version of Lowgear is grey."""
     return Style(colour(variant if variant in MARKERS else "unknown"), *MARKERS.get(variant, ("X", 6.0)))
+
+
+def rival_style(kind: str) -> Style:
+    """How a rival of the asymmetric agents is drawn, or a variant; a gear that holds gives its agents its colour."""
+    if kind not in RIVALS:
+        return variant_style(kind)
+    return Style(colour("hold" if kind == "with hold" else kind), *RIVALS[kind])
 
 
 def variant_rank(variant: str) -> int:

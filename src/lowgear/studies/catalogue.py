@@ -9,7 +9,7 @@ from lowgear import LowgearError
 from lowgear.config.paper import main_tasks
 from lowgear.config.tasks import Task, published_tasks
 from lowgear.policy.files import write_whole
-from lowgear.studies import distillation, sizes, sweeps, table
+from lowgear.studies import distillation, rivals, rivals_verdict, sizes, sweeps, table
 from lowgear.studies.imitation import make_directory
 from lowgear.studies.rows import TableRow
 from lowgear.studies.run_store import RunStore
@@ -26,9 +26,11 @@ class Study:
     groups: Groups
     tasks: tuple[str, ...] = main_tasks()
     remarks: Callable[[Sequence[TableRow]], list[str]] | None = None  # on one task's rows
-    follow_up: Callable[[Setup, RunStore, Task, Sequence[TableRow]], list[TableRow]] | None = None  # rows after these
+    # All rows of a task, from those of the groups.
+    follow_up: Callable[[Setup, RunStore, Task, Sequence[TableRow]], list[TableRow]] | None = None
     later: str = ""  # what `follow_up` does, for the plan
     x_label: str | None = None  # of its figure, where it sweeps something
+    on_frontier: bool = False  # its figure is scores against costs
 
 
 ALL_TASKS = tuple(published_tasks())
@@ -61,6 +63,14 @@ STUDIES = {
     "period": Study(
         "Score and share of large against the period", sweeps.period, x_label="period: steps that a pick holds"
     ),
+    "rivals": Study(
+        "Rivals: asymmetric agents against other cheap controllers, on one frontier",
+        rivals.groups,
+        remarks=rivals_verdict.remarks,
+        follow_up=rivals.frontier,
+        later=rivals.LATER,
+        on_frontier=True,
+    ),
     "sizes": Study("Widths of the gears by the paper's procedure", sizes.groups, ALL_TASKS, remarks=sizes.reasoning),
 }
 
@@ -83,14 +93,12 @@ def carry_out(study: Study, tasks: Sequence[Task], setup: Setup, store: RunStore
     for task in tasks:
         whole = len(store.failures)
         try:
-            found = store.rows(study.groups(setup, task), setup.episodes)
-            rows += found
+            start = len(rows)
+            rows += store.rows(study.groups(setup, task), setup.episodes)
             if study.follow_up is not None and len(store.failures) == whole:
-                followed = study.follow_up(setup, store, task, found)
-                rows += followed
-                found = found + followed
+                rows[start:] = study.follow_up(setup, store, task, rows[start:])
             if study.remarks is not None and len(store.failures) == whole:
-                remarks += study.remarks(found)
+                remarks += study.remarks(rows[start:])
         except LowgearError as error:
             store.fail(task.name, str(error))
     if not rows:
@@ -99,7 +107,7 @@ def carry_out(study: Study, tasks: Sequence[Task], setup: Setup, store: RunStore
 
 
 def write(study: Study, rows: Sequence[TableRow], remarks: Sequence[str], setup: Setup, directory: Path) -> list[Path]:
-    """The table as CSV, Markdown and LaTeX, every seed of it as JSON, and a figure where something is swept."""
+    """The table as CSV, Markdown and LaTeX, every seed of it as JSON, and its figure, if it has one."""
     make_directory(directory)
     whole = {
         "title": study.title,
@@ -120,10 +128,10 @@ def write(study: Study, rows: Sequence[TableRow], remarks: Sequence[str], setup:
 
 
 def _draw(study: Study, rows: Sequence[TableRow], directory: Path) -> list[Path]:
-    if study.x_label is None:
+    if study.x_label is None and not study.on_frontier:
         return []
     try:
-        from lowgear.studies.figure import draw
+        from lowgear.studies import figure, rivals_figure
     except ImportError:  # without the extra `report` the table stands alone
         return []
-    return draw(rows, study.x_label, directory)
+    return rivals_figure.draw(rows, directory) if study.x_label is None else figure.draw(rows, study.x_label, directory)

@@ -24,26 +24,28 @@ LATER = "`fit` and the students, as wide as the asymmetric agents' FLOPs allow"
 
 
 def same_price(setup: Setup, store: RunStore, task: Task, rows: Sequence[TableRow]) -> list[TableRow]:
-    """`fit` and the imitators of 25 × 50 pairs."""
+    """With `fit` and the imitators of 25 × 50 pairs."""
     runner = _runner(setup, store, task, rows)
     config = setup.config(task, "large-only", gears=(runner.units, runner.units))
     fit = Group(f"fit, {runner.units} units", config, paper.distillation(task.name, "fit"))
     return [
-        *(_against(row, rows[0].mean("flops_per_step")) for row in store.rows([fit], setup.episodes)),
+        *rows,
+        *(against(row, rows[0].mean("flops_per_step")) for row in store.rows([fit], setup.episodes)),
         *(runner.row(method, PAIRS, method, paper.distillation(task.name, method)) for method in METHODS),
     ]
 
 
 def expert_data(setup: Setup, store: RunStore, task: Task, rows: Sequence[TableRow]) -> list[TableRow]:
-    """The imitators with 25, 50 and 200 whole episodes."""
+    """With the imitators of 25, 50 and 200 whole episodes."""
     runner = _runner(setup, store, task, rows)
-    return [
+    students = [
         runner.row(
             method, Amount(count, None), f"{method}, {count} episodes", paper.expert_data(task.name, method, count)
         )
         for count in EPISODES
         for method in METHODS
     ]
+    return [*rows, *students]
 
 
 def _runner(setup: Setup, store: RunStore, task: Task, rows: Sequence[TableRow]) -> ImitationRunner:
@@ -56,7 +58,7 @@ def _runner(setup: Setup, store: RunStore, task: Task, rows: Sequence[TableRow])
     return ImitationRunner(setup, store, group.config, teacher, units)
 
 
-def _against(row: TableRow, flops: float) -> TableRow:
+def against(row: TableRow, flops: float) -> TableRow:
     """What a row saves against another policy than its own."""
     seeds = (replace(s, flops_reduction=1 - s.flops_per_step / flops) for s in row.seeds)
     return replace(row, seeds=tuple(seeds))

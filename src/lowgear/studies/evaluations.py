@@ -34,6 +34,8 @@ def evaluate_once(
 ) -> dict[str, Summary]:
     """The summary of each named policy, of one shape all; loaded and played only where it is not known yet.
 
+    What an earlier version evaluated, and knows no jerk of, is played again.
+
     One whose environment fails is left out, and `fail` is told its name and why; without that it is an error.
     """
     path = directory / "scores.json"
@@ -71,7 +73,7 @@ def _read(path: Path) -> dict[str, Summary]:
             _check(fields.entries(fields.shown(name), summary))
     except BadField as error:
         raise LowgearError(f"{path} is damaged ({error}): {remedy}") from None
-    return raw
+    return {name: summary for name, summary in raw.items() if "jerk" in summary}
 
 
 def _check(summary: Summary) -> None:
@@ -80,5 +82,8 @@ def _check(summary: Summary) -> None:
         value = entry(summary, name)
         if type(value) is not float or math.isfinite(value):  # a score that is not finite is what was found
             fields.number(name, value, -LARGEST, LARGEST)
+    for name in ("decisions_mean", "repeated_share", "jerk"):
+        if summary.get(name) is not None:
+            fields.number(name, summary[name], 0, LARGEST)
     if entry(summary, "success_rate") is not None:
         fields.number("success_rate", summary["success_rate"], 0, 1)

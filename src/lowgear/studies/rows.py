@@ -23,6 +23,13 @@ class SeedResult:
     large_share: float
     flops_per_step: float
     flops_reduction: float
+    # Of each episode, and from step to step, as `evaluate.summarise` gives them; None of what was evaluated before.
+    decisions: float | None = None
+    repeated_share: float | None = None
+    jerk: float | None = None
+    # Of a controller as it is deployed, where a study asks for it.
+    weight_bytes: float | None = None
+    step_ns: float | None = None
 
     @classmethod
     def of(cls, seed: int, summary: dict[str, Any]) -> "SeedResult":
@@ -31,7 +38,17 @@ class SeedResult:
         rate = summary["success_rate"]
         if scored_by_success(summary):
             score, std = rate, (rate * (1 - rate)) ** 0.5
-        return cls(seed, score, std, summary["large_share"], summary["flops_per_step"], summary["flops_reduction"])
+        return cls(
+            seed,
+            score,
+            std,
+            summary["large_share"],
+            summary["flops_per_step"],
+            summary["flops_reduction"],
+            summary.get("decisions_mean"),
+            summary.get("repeated_share"),
+            summary.get("jerk"),
+        )
 
 
 @dataclass(frozen=True)
@@ -59,6 +76,10 @@ class TableRow:
         """Of a field of `SeedResult`, over seeds."""
         return float(np.mean([getattr(seed, name) for seed in self.seeds]))
 
+    def told(self, name: str) -> float | None:
+        """The same of a field that may be missing; None where it is, of any seed."""
+        return None if any(getattr(seed, name) is None for seed in self.seeds) else self.mean(name)
+
     def std(self, name: str) -> float:
         """Of a field of `SeedResult`, over seeds."""
         return statistics.spread([getattr(seed, name) for seed in self.seeds]).std
@@ -70,7 +91,7 @@ class TableRow:
             "label": self.label,
             "steps": self.steps,
             "score": self.score._asdict(),
-            "seeds": [asdict(seed) for seed in self.seeds],
+            "seeds": [{name: x for name, x in asdict(seed).items() if x is not None} for seed in self.seeds],
             "paper": asdict(self.paper),
         }
 

@@ -86,6 +86,33 @@ def _used(rows: Sequence[TableRow], columns: Sequence[Column] = COLUMNS) -> list
     ]
 
 
+def _told(name: str, form: Callable[[float], str]) -> Callable[[TableRow], str]:
+    """A cell of what is told of deployed controllers alone; empty in other studies."""
+
+    def cell(row: TableRow) -> str:
+        value = row.told(name)
+        return "" if value is None or row.told("weight_bytes") is None else form(value)
+
+    return cell
+
+
+DEPLOYED: list[Column] = [
+    ("bytes", _told("weight_bytes", "{:,.0f}".format)),
+    ("ns/step", _told("step_ns", "{:,.0f}".format)),
+    ("decisions", _told("decisions", "{:,.0f}".format)),
+    ("repeated", _told("repeated_share", _percent)),
+    ("jerk", _told("jerk", "{:.3f}".format)),
+]
+COLUMNS += DEPLOYED
+# What fits on 80 columns of controllers as they are deployed.
+NARROW_DEPLOYED: list[Column] = [
+    ("agents", lambda row: row.label),
+    ("score", _own_score),
+    ("FLOPs", lambda row: f"{row.mean('flops_per_step'):,.0f}"),
+    *((name.removesuffix("/step").replace("decisions", "dec.").replace("repeated", "rep."), c) for name, c in DEPLOYED),
+]
+
+
 def terminal(rows: Sequence[TableRow]) -> list[Table]:
     """For rich, a table for each task."""
     tables = []
@@ -93,7 +120,8 @@ def terminal(rows: Sequence[TableRow]) -> list[Table]:
         own = [row for row in rows if row.task.name == task]
         table = Table(title=f"{task}, {own[0].steps:,} steps", title_justify="left", box=box.SIMPLE_HEAD)
         table.padding = (0, 1, 0, 0)
-        columns = _used(own, NARROW)
+        deployed = any(row.told("weight_bytes") is not None for row in own)
+        columns = _used(own, NARROW_DEPLOYED if deployed else NARROW)
         for i, (name, _) in enumerate(columns):
             table.add_column(name, justify="right" if i else "left", no_wrap=True)
         for row in own:
@@ -159,6 +187,7 @@ def _record(row: TableRow) -> dict[str, Any]:
         "flops_reduction": row.mean("flops_reduction"),
         "flops_reduction_std": row.std("flops_reduction"),
         "best_flops_reduction": row.best.flops_reduction,
+        **{name: row.told(name) for name in ("decisions", "repeated_share", "jerk", "weight_bytes", "step_ns")},
         "paper_score": paper.score and paper.score[0],
         "paper_score_std": paper.score and paper.score[1],
         "paper_best": paper.best,
