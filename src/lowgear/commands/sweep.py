@@ -70,7 +70,7 @@ def sweep(
     from lowgear.studies.overview import Overview
     from lowgear.studies.progress import StudyDisplay
     from lowgear.studies.search import Search
-    from lowgear.training.parallel import has_accelerator
+    from lowgear.training.device import has_accelerator
 
     if trials < 1:
         raise LowgearError(f"--trials {trials}: write 1 or more")
