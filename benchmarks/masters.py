@@ -116,7 +116,7 @@ def trained(policies, steps, overrides):
     states = training.learner.states()
     frozen = tuple(tuple(Layer(*layer) for layer in layers) for layers in gears)
     training.learner.restore(states._replace(learners=(*frozen, states.learners[-1])), 0)
-    training.act_with(training.learner.published())
+    training.pipeline.act_with(training.learner.published())
     training.run()
     training.close()
     return [training.policy(agent) for agent in range(len(policies))]

@@ -65,9 +65,10 @@ def test_a_copy_and_a_saved_run_learn_on_alike(trained, tmp_path):
 
 def _check_growth(learner):
     """A buffer with more room holds what it held."""
-    rows, (before,) = learner.rows(), learner._buffers
+    (shard,) = learner._shards
+    rows, before = learner.rows(), shard.buffer
     learner.grow(1 << 17, 32)
-    (after,) = learner._buffers
+    after = shard.buffer
     assert (rows.shape[1], after.rows.shape[1]) == (320, 1 << 17)
     np.testing.assert_array_equal(learner.rows(), rows)
     for name in ("evicted", "start", "stop"):

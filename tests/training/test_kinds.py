@@ -73,7 +73,7 @@ def test_every_kind_trains_and_goes_on_bit_for_bit(tmp_path):
     assert names(config.gears) == "hold,3,frozen 4x3,4x4x2"
     whole = RunDirectory(tmp_path / "whole")
     trained = go(whole, config)
-    assert {name.split("_")[0] for name in trained._metrics} == {"gear1", "gear3", "master"}
+    assert {name.split("_")[0] for name in trained.pipeline.metrics} == {"gear1", "gear3", "master"}
     (tmp_path / "large.safetensors").unlink()  # the run has its own
     broken = RunDirectory(tmp_path / "broken")
     go(broken, config, stop_at=224)
@@ -99,7 +99,7 @@ def test_only_the_master_learns_around_a_frozen_policy(tmp_path):
     assert method.master.inputs == 3 + 1 + 1
     assert learners_needed(config, method) == (0,)
     training = go(RunDirectory(tmp_path / "run"), config)
-    assert {name.split("_")[0] for name in training._metrics} == {"master"}
+    assert {name.split("_")[0] for name in training.pipeline.metrics} == {"master"}
     policy = RunDirectory(tmp_path / "run").load_policies()[0]
     assert policy.weights.master[0][0].shape == (1, 3 + 1 + 1, 4)  # the action, the dial's position
     forced = replace(config, agents=tuple(replace(agent, variant="large-only") for agent in config.agents))

@@ -81,7 +81,7 @@ def test_the_reward_of_the_masters_batch_follows(prices, training) -> None:
     discounted = np.array([sum(DISCOUNT**k for k in range(steps)) for steps in (2, 2, 5, 3)], np.float32)
     picks = MasterTransitions(zero, jnp.arange(4), jnp.full(4, 7.0), jnp.ones(4), zero)
     unpaid = UnpaidPicks(picks, jnp.asarray(discounted), jnp.array([2, 2, 5, 3]))
-    agent = parameters_of(CONFIG, training.spec, tariff_of(CONFIG, training.cost))
+    agent = parameters_of(CONFIG, training.spec, tariff_of(CONFIG, training.learner.method.cost))
     agent = agent._replace(**{name: jnp.asarray(value)[0] for name, value in agent._asdict().items()})
     paid = algorithm.pay(unpaid, agent, jnp.full(4, 0.5), training.learner.method)  # the dial's middle, 0.01
     gear = np.array([prices["small"], prices["large"]] * 2)

@@ -25,7 +25,7 @@ from lowgear.learning.networks import Mlp
 from lowgear.learning.normalisation import fold
 from lowgear.learning.optimiser import ADAM, adam_step
 from lowgear.policy.arrays import FloatArray
-from lowgear.training.parallel import keep_compiled_programs
+from lowgear.training.device import keep_compiled_programs
 
 Rows = npt.NDArray[np.int64]  # numbers of pairs
 SPLITS, ORDERS = 30, 31  # streams of random numbers

@@ -26,7 +26,7 @@ from lowgear.baselines.student import Pairs, Students
 from lowgear.baselines.trpo import TrpoSettings, TrpoState
 from lowgear.learning import rng
 from lowgear.policy.arrays import FloatArray
-from lowgear.training.parallel import keep_compiled_programs
+from lowgear.training.device import keep_compiled_programs
 
 Metrics = dict[str, jax.Array]
 ORDERS, TEACHER_ROWS = 50 * rng.LEARNERS_AT_MOST, 51 * rng.LEARNERS_AT_MOST  # streams of random numbers

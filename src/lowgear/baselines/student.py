@@ -16,7 +16,7 @@ import numpy as np
 
 from lowgear import LowgearError
 from lowgear.baselines.demonstrations import Demonstrations, Origin
-from lowgear.config.run import MAX_SEED
+from lowgear.config.ranges import MAX_SEED
 from lowgear.learning.networks import Mlp, init_actor, mlp
 from lowgear.learning.normalisation import LEAST_STD, Normaliser
 from lowgear.policy.arrays import FloatArray

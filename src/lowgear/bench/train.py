@@ -20,7 +20,8 @@ from lowgear import LowgearError
 from lowgear.bench import alone, floor
 from lowgear.config.run import RunConfig
 from lowgear.envs.protocol import BatchEnv
-from lowgear.training.loop import Timings, Training
+from lowgear.training.loop import Training
+from lowgear.training.pipeline import Timings
 from lowgear.training.progress import Listener
 
 Progress = Callable[[str], None]

@@ -7,7 +7,7 @@ from lowgear.config.gears import Given
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import find
 from lowgear.envs import sized
-from lowgear.training.parallel import has_accelerator
+from lowgear.training.device import has_accelerator
 
 REPLAY = 100_000  # steps of each agent's ring
 STEPS = 10_000_000  # more than any measurement takes

@@ -74,7 +74,7 @@ def assignments(_: click.Context, __: click.Parameter, typed: str) -> list[Compl
 
 def variants(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
     """Variants, the next one after a comma."""
-    from lowgear.config.run import VARIANTS
+    from lowgear.config.agents import VARIANTS
 
     before, comma, last = typed.rpartition(",")
     return [CompletionItem(before + comma + name) for name in VARIANTS if name.startswith(last)]

@@ -132,7 +132,7 @@ class _Extent(NamedTuple):
 
 def _before(run: "RunDirectory") -> _Extent | None:
     """What the evaluation that is there holds; None where there is none to keep."""
-    from lowgear.config.run import MOST_AGENTS, MOST_STEPS
+    from lowgear.config.ranges import MOST_AGENTS, MOST_STEPS
     from lowgear.policy import fields
     from lowgear.policy.fields import BadField, entry
     from lowgear.policy.files import read_json

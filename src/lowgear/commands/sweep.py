@@ -72,7 +72,7 @@ def sweep(
     from lowgear.studies.progress import StudyDisplay
     from lowgear.studies.search import Search
     from lowgear.studies.tracked import tracked
-    from lowgear.training.parallel import has_accelerator
+    from lowgear.training.device import has_accelerator
 
     if trials < 1:
         raise LowgearError(f"--trials {trials}: write 1 or more")

@@ -238,7 +238,7 @@ def _resolved(task: "Task", options: dict[str, Any], overrides: dict[str, Any]) 
     """The run's definition; a task that cannot be made is the first thing to hear of."""
     from lowgear import envs
     from lowgear.config.run import resolve
-    from lowgear.training.parallel import has_accelerator
+    from lowgear.training.device import has_accelerator
 
     try:
         task = envs.sized(task, options["gears"])

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from lowgear import LowgearError
 from lowgear.config import recipes
-from lowgear.config.run import AgentConfig, RunConfig
+from lowgear.config.agents import AgentConfig
+from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import check_trust
 from lowgear.policy.dial import Dial

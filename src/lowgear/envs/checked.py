@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from lowgear import LowgearError
-from lowgear.config.run import MAX_SEED
+from lowgear.config.ranges import MAX_SEED
 from lowgear.envs import lines, watchdog
 from lowgear.envs.goals import GoalRule
 from lowgear.envs.protocol import EnvSpec, OnBad, Step

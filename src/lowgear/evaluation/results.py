@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from lowgear import LowgearError
-from lowgear.config.run import MAX_SEED, MOST_AGENTS, MOST_STEPS, RunConfig
+from lowgear.config.ranges import MAX_SEED, MOST_AGENTS, MOST_STEPS
+from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.policy import fields
 from lowgear.policy.fields import BadField, entry

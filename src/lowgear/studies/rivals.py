@@ -18,7 +18,8 @@ from lowgear import LowgearError
 from lowgear.baselines import clone, dagger, pruning
 from lowgear.baselines.dagger import DaggerSettings
 from lowgear.config import paper
-from lowgear.config.run import AgentConfig, RunConfig
+from lowgear.config.agents import AgentConfig
+from lowgear.config.run import RunConfig
 from lowgear.config.tasks import Task, file_name
 from lowgear.envs import make_env
 from lowgear.export.c_format import weight_bytes

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lowgear import LowgearError
-from lowgear.config.run import AgentConfig, RunConfig
+from lowgear.config.agents import AgentConfig
+from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import file_name, find
 from lowgear.policy.file import Policy

@@ -21,8 +21,8 @@ from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.collect import FinishedEpisode
 from lowgear.training.loop import Training
-from lowgear.training.parallel import LearnerStates
 from lowgear.training.progress import Listener
+from lowgear.training.shard import LearnerStates
 
 LEAST_ROOM = 1 << 16  # steps: a buffer that grows is compiled for anew
 
@@ -76,8 +76,8 @@ class OpenEnded(Training):
         if self._behind is not None:
             self.collector.weights = self._behind
         if not self.run(list(listeners)):
-            self._learn_pending()
-            self._take_learned()
+            self.pipeline.learn_pending()
+            self.pipeline.take_learned()
         if self._ahead is None:
             self._ahead = self.collector.weights
         self.collector.weights = self._ahead
@@ -85,8 +85,8 @@ class OpenEnded(Training):
     def snapshot(self) -> Snapshot | None:
         """All that it takes to go on from here, with new episodes; None before the first chunk."""
         rows, pending, columns = self.learner.rows(), self._before_last is not None, self.collector.columns
-        if self._pending is not None:
-            chunk = self._pending.reshape(len(rows), -1, columns.width)
+        if self.pipeline.pending is not None:
+            chunk = self.pipeline.pending.reshape(len(rows), -1, columns.width)
             rows, pending = np.concatenate([rows, chunk], axis=1), True
         if not rows.shape[1]:
             return None
@@ -103,7 +103,7 @@ class OpenEnded(Training):
         self.stopped.clear()
         found = self.snapshot()
         if found is not None and found.is_finite and self.learner.time:
-            self.act_with(self.learner.published())
+            self.pipeline.act_with(self.learner.published())
         return found
 
     def take_up(self, snapshot: Snapshot) -> None:
@@ -115,10 +115,10 @@ class OpenEnded(Training):
         chunks = np.split(snapshot.rows, snapshot.rows.shape[1] * environments // chunk, axis=1)
         self.learner.restore(snapshot.states, snapshot.updates)
         if snapshot.updates:  # until then an agent acts as it began
-            self.act_with(self.learner.published())
+            self.pipeline.act_with(self.learner.published())
         for rows in chunks[: len(chunks) - snapshot.pending]:
             self.learner.insert(rows.reshape(1, chunk, -1), known=True)
-        self._pending = chunks[-1].reshape(1, chunk, -1).copy() if snapshot.pending else None
+        self.pipeline.pending = chunks[-1].reshape(1, chunk, -1).copy() if snapshot.pending else None
         self._number = snapshot.number
         self.collector.steps = snapshot.steps - snapshot.open_steps
         self.collector.restart(self._number)
@@ -132,9 +132,9 @@ class OpenEnded(Training):
                 self._lines.add(self.collector.collect_again(rows[None]))
         except Unrepeatable:
             columns = self.collector.columns
-            assert self._pending is not None
-            ends = self._pending.shape[1] // self.config.recipe.environments
-            self._pending[:, ends - 1 :: ends, [columns.closed, columns.ended]] = 1
+            assert self.pipeline.pending is not None
+            ends = self.pipeline.pending.shape[1] // self.config.recipe.environments
+            self.pipeline.pending[:, ends - 1 :: ends, [columns.closed, columns.ended]] = 1
             self.collector.steps, self.begins_anew = steps, True
             self.collector.restart(self._number)
 
@@ -147,7 +147,7 @@ class OpenEnded(Training):
 
     def _commit_end(self) -> None:
         """A checkpoint in memory: what the round of updates that is left would change."""
-        if self._pending is not None:
+        if self.pipeline.pending is not None:
             self._behind, self._before_last = self.collector.weights, (self.learner.states(), self.learner.time)
 
     def _log(self) -> None:

@@ -42,6 +42,42 @@ class Listener:
         return None
 
 
+class Listeners(Listener):
+    """All who hear of a run, as one."""
+
+    def __init__(self) -> None:
+        self.all: list[Listener] = []
+
+    def on_log(self, lines: list[LogLine]) -> None:
+        """Each agent's training so far."""
+        for listener in self.all:
+            listener.on_log(lines)
+
+    def on_evaluation(self, lines: list[LogLine]) -> None:
+        """How each controller scored."""
+        for listener in self.all:
+            listener.on_evaluation(lines)
+
+    def on_notice(self, text: str) -> None:
+        """What a person should know now."""
+        for listener in self.all:
+            listener.on_notice(text)
+
+    def on_phase(self, phase: str | None) -> None:
+        """What the run is at, or that it learns."""
+        for listener in self.all:
+            listener.on_phase(phase)
+
+    def on_checkpoint(self) -> None:
+        """A checkpoint is on disk."""
+        for listener in self.all:
+            listener.on_checkpoint()
+
+    def on_steps(self, steps: int) -> bool:
+        """Whether the run goes on; whoever ends it is the last to hear."""
+        return not any(listener.on_steps(steps) is False for listener in self.all)
+
+
 class Pace:
     """Steps a second of late."""
 

@@ -1,72 +1,73 @@
 """Brings learners, environments and lines to where a run's last checkpoint left them."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
+from lowgear import LowgearError
 from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
-from lowgear.policy.arrays import FloatArray
+from lowgear.policy.file import load
+from lowgear.policy.networks import leaves_of
 from lowgear.training import checkpoint
 from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.checkpoint import Checkpoint
 from lowgear.training.lines import Lines
-from lowgear.training.parallel import ParallelLearner, Published
-from lowgear.training.parallel_collector import ParallelCollector
+from lowgear.training.pipeline import Pipeline
+from lowgear.training.stopped import Stopped
 
 
-class Parts(NamedTuple):
-    """Of a training that goes on."""
+def resume(config: RunConfig, directory: RunDirectory, latest: Checkpoint, pipeline: Pipeline, lines: Lines) -> bool:
+    """Learners, buffers and episodes as they were, the last chunk pending.
 
-    config: RunConfig
-    learner: ParallelLearner
-    collector: ParallelCollector
-    lines: Lines
-    act_with: Callable[[Published], None]
-
-
-class Resumed(NamedTuple):
-    """What they leave to the training."""
-
-    pending: FloatArray | None  # the last chunk, which is not learned from yet
-    begins_anew: bool  # where environments did not repeat themselves: episodes that were open are cut short
-
-
-def resume(parts: Parts, directory: RunDirectory, latest: Checkpoint) -> Resumed:
-    """Learners, buffers and episodes as they were."""
-    config, learner, collector, lines, act_with = parts
+    False where environments did not repeat themselves: episodes that were open are cut short, and begin anew.
+    """
+    _retire_stopped(config, directory, latest, pipeline)
+    learner, collector = pipeline.learner, pipeline.collector
     population, chunk = len(config.agents), config.recipe.chunk
     learner.restore(checkpoint.read_state(directory, latest, learner.states()), latest.updates)
     if latest.updates:  # until then agents act as they began, whatever was met
-        act_with(learner.published())
-    pending: FloatArray | None = None
+        pipeline.act_with(learner.published())
     for rows in checkpoint.read_rows(directory, latest, population, chunk, collector.columns.width):
-        if pending is not None:
-            learner.insert(pending, known=True)
-        pending = rows
+        if pipeline.pending is not None:
+            learner.insert(pipeline.pending, known=True)
+        pipeline.pending = rows
     collector.steps = latest.steps - latest.open_steps
     collector.restart(latest.number)
     lines.begin_anew()
     if not latest.open_steps:
-        return Resumed(pending, begins_anew=False)
-    assert pending is not None
+        return True
     try:
-        _collect_again(parts, directory, latest)
+        _collect_again(config, directory, latest, pipeline, lines)
     except Unrepeatable:
+        assert pipeline.pending is not None
         columns, ends = collector.columns, chunk // config.recipe.environments
-        pending[:, ends - 1 :: ends, [columns.closed, columns.ended]] = 1
-        checkpoint.rewrite_last(directory, latest, pending)
+        pipeline.pending[:, ends - 1 :: ends, [columns.closed, columns.ended]] = 1
+        checkpoint.rewrite_last(directory, latest, pipeline.pending)
         collector.steps = latest.steps
         collector.restart(latest.number)
         lines.begin_anew()
-        return Resumed(pending, begins_anew=True)
-    return Resumed(pending, begins_anew=False)
+        return False
+    return True
 
 
-def _collect_again(parts: Parts, directory: RunDirectory, latest: Checkpoint) -> None:
+def _retire_stopped(config: RunConfig, directory: RunDirectory, latest: Checkpoint, pipeline: Pipeline) -> None:
+    """Agents that had stopped by then act as they last did."""
+    stopped, collector = pipeline.stopped, pipeline.collector
+    for agent, (steps, why) in directory.read_stopped().items():
+        if steps <= latest.steps:
+            stopped[agent] = Stopped(steps, why)
+            kept = leaves_of(load(directory.policy(agent)).weights)
+            for mine, last in zip(leaves_of(collector.weights), kept, strict=True):
+                mine[agent] = last[0]
+    if len(stopped) == len(config.agents):
+        raise LowgearError(f"{directory.path} has no agent left: {stopped[0].why}; start a new run")
+    collector.retire(stopped)
+
+
+def _collect_again(
+    config: RunConfig, directory: RunDirectory, latest: Checkpoint, pipeline: Pipeline, lines: Lines
+) -> None:
     """Bring the episodes that were open to where they stood, by the actions that were taken in them."""
-    config, _, collector, lines, _ = parts
-    population, environments = len(config.agents), config.recipe.environments
+    collector, population, environments = pipeline.collector, len(config.agents), config.recipe.environments
     opened = replace(latest, segments=latest.segments[-1:])
     chunk, width = config.recipe.chunk, collector.columns.width
     for rows in checkpoint.read_rows(directory, opened, population, chunk, width):

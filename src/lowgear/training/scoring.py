@@ -5,15 +5,13 @@ from collections.abc import Callable
 import numpy as np
 
 from lowgear.config.run import RunConfig
-from lowgear.config.run_directory import RunDirectory
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
 from lowgear.evaluation.beside import Beside
 from lowgear.policy.cost import CostModel
 from lowgear.policy.file import Policy
-from lowgear.training.metrics_file import MetricsFile
-from lowgear.training.progress import LogLine
-from lowgear.training.refusals import Refusals
+from lowgear.training.progress import Listener, LogLine
+from lowgear.training.run_files import RunFiles
 
 SEED = 20_000  # of the episodes
 
@@ -21,20 +19,10 @@ SEED = 20_000  # of the episodes
 class Scoring:
     """Plays a population's controllers beside its training, where there are environments for it."""
 
-    def __init__(
-        self,
-        config: RunConfig,
-        cost: CostModel,
-        directory: RunDirectory | None,
-        file: MetricsFile,
-        refusals: Refusals,
-        tell: Callable[[str], None],
-        hear: Callable[[list[LogLine]], None],  # of each evaluation, as lines of the metrics
-    ) -> None:
+    def __init__(self, config: RunConfig, cost: CostModel, files: RunFiles, listener: Listener) -> None:
         self.best = [-np.inf] * len(config.agents)  # score of each agent's best policy so far
         self.last: list[LogLine] = []
-        self._config, self._cost, self._directory = config, cost, directory
-        self._file, self._refusals, self._tell, self._hear = file, refusals, tell, hear
+        self._config, self._cost, self._files, self._listener = config, cost, files, listener
         self._beside: Beside | None = None
 
     def open(self, make_env: Callable[[int], BatchEnv], apart: bool) -> None:
@@ -69,26 +57,28 @@ class Scoring:
     def _heard(self, policies: list[Policy], played: evaluate.Played, lines: list[LogLine]) -> None:
         """Of controllers that were scored, the best by return minus cost paid, as the master is paid, is kept."""
         for agent, why in played.missing.items():
-            self._tell(f"agent {agent} was not evaluated at {lines[agent]['steps']} steps: {why}")
+            self._listener.on_notice(f"agent {agent} was not evaluated at {lines[agent]['steps']} steps: {why}")
         scored = [agent for agent in range(len(policies)) if agent not in played.missing]
         for agent in scored:
             policy = policies[agent]
             lines[agent] |= evaluate.summarise(played, agent, self._cost)
             score = self._score(played, agent, policy.header.cost_coefficient)
-            if self._directory is not None and score > self.best[agent]:
-                self._refusals.save(self._directory.policy(agent, best=True), policy.save)
+            if score > self.best[agent]:
+                self._files.save_policy(agent, policy, best=True)
             self.best[agent] = max(score, self.best[agent])
         lines = [lines[agent] for agent in scored]
-        with self._refusals.met():
-            self._file.add_awaited(lines)
+        with self._files.refusals.met():
+            self._files.metrics.add_awaited(lines)
         if lines:
             self.last = lines
-            self._hear(lines)
+            self._listener.on_evaluation(lines)
 
     def _lost(self, lines: list[LogLine], why: str) -> None:
-        with self._refusals.met():
-            self._file.add_awaited([])
-        self._tell(f"the evaluation at {lines[0]['steps']} steps is lost, and there is none from now on: {why}")
+        with self._files.refusals.met():
+            self._files.metrics.add_awaited([])
+        self._listener.on_notice(
+            f"the evaluation at {lines[0]['steps']} steps is lost, and there is none from now on: {why}"
+        )
 
     def _score(self, played: evaluate.Played, agent: int, coefficient: float) -> float:
         """Mean return minus what the master paid for it."""

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from lowgear import LowgearError
+from lowgear.config.agents import AgentConfig
 from lowgear.config.cores import cores
-from lowgear.config.run import AgentConfig, RunConfig
+from lowgear.config.run import RunConfig
 from lowgear.envs.goals import GoalRule
 from lowgear.envs.protocol import EnvSpec
 from lowgear.learning.dqn import Dqn, DqnSettings
@@ -23,7 +24,7 @@ from lowgear.policy.file import PolicyHeader
 from lowgear.policy.networks import Tariff, Weights
 from lowgear.training.collect import Behaviour
 from lowgear.training.frozen import FrozenWeights
-from lowgear.training.parallel import Published
+from lowgear.training.shard import Published
 
 LARGEST_VALUE = 2 * LARGEST_RETURN  # of a target, on the scale of rewards: twice the largest return that was met
 MakeLearners = Callable[[RunConfig, EnvSpec, Goals | None], tuple[GearLearner, ...]]
