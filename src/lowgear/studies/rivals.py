@@ -38,6 +38,7 @@ from lowgear.studies.setup import Group, Setup
 RELATIVE = (0.03, 0.1, 0.5, 10.0)  # settings of a dial that is measured against the task's rewards, beside its own
 SETTINGS = 4  # along another dial, beside its own
 SPARSITIES = (0.5, 0.75, 0.9)
+STUDENTS = replace(clone.DISTIL, updates=20_000)  # of students in every round
 ROUNDS, EPISODES = 5, 10  # of DAgger: whole episodes that each student plays in a round
 LATER = (
     "`fit`, as wide as the asymmetric agents' FLOPs allow; DAgger students, pruned and int8 policies; times of their C"
@@ -153,7 +154,7 @@ class _Maker:
             rounds=ROUNDS,
             episodes=EPISODES,
             length=None,
-            clone=clone.PAPER if self.setup.recipe == "paper" else clone.MODERN,
+            clone=clone.PAPER if self.setup.recipe == "paper" else STUDENTS,
         )
         directory = self._directory("students", "dagger", [asdict(settings), units])
         paths = [directory / f"agent{number}.safetensors" for number in range(len(self.setup.seeds))]
