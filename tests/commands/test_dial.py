@@ -159,7 +159,7 @@ def test_a_run_without_a_dial_says_so(tmp_path, options):
     for setting in (["--frontier", "3"], ["--cost-coefficients", "0.01"]):
         result = CliRunner().invoke(cli, ["evaluate", str(path), "--episodes", "1", *setting])
         assert isinstance(result.exception, LowgearError), result.output
-        assert "no agent of this run has a dial" in str(result.exception)
+        assert "no agent has a dial to set" in str(result.exception)
 
 
 @pytest.mark.parametrize(

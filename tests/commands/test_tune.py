@@ -89,7 +89,7 @@ def test_no_setting_meets_it_and_nothing_changes(run):
         (["--keep-return", "95"], "--keep-return 95"),
         (["--keep-return", "nan"], "--keep-return nan"),
         (["--max-flops", "0"], "--max-flops 0"),
-        (["--max-flops", "0.2", "--reference", "x"], "--reference goes with --keep-return"),
+        (["--max-flops", "0.2", "--reference", "x"], "--reference x goes with --keep-return"),
         (["--max-flops", "0.2", "--episodes", "1"], "--episodes 1"),
         (["--max-flops", "0.2", "--seed", "-1"], "--seed -1: write 0 or more"),
         (["--max-flops", "0.2", "--agents", "9"], "no agent 9"),

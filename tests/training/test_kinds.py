@@ -22,7 +22,7 @@ from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.setup import behaviour_of, learners_needed, method_of
 from tests.fixtures.collecting import gather_all
 from tests.fixtures.kinds import ALONE, policy_of_kind
-from tests.fixtures.training import SMALL, Hear, policy_bytes, without_speed
+from tests.fixtures.training import SMALL, StopsAt, policy_bytes, without_speed
 from tests.fixtures.weights import KNOWN, random_weights
 
 TASK = find("envpool:Pendulum-v1")
@@ -41,16 +41,6 @@ def config_of(gears, **options):
 def frozen_file(folder, header=IMPORT):
     policy_of_kind(header).save(folder / "large.safetensors")
     return folder / "large.safetensors"
-
-
-class StopsAt(Hear):
-    def __init__(self, training, steps):
-        super().__init__()
-        self.training, self.steps = training, steps
-
-    def on_steps(self, steps):
-        if steps >= self.steps:
-            self.training.stop()
 
 
 def go(directory, config=None, stop_at=None):

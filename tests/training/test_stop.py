@@ -23,7 +23,7 @@ from lowgear.policy.networks import leaves_of
 from lowgear.training import parallel
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
-from tests.fixtures.training import SMALL, Hear, StopAt, policy_bytes, without_speed
+from tests.fixtures.training import SMALL, Hear, StopAt, StopsAt, policy_bytes, without_speed
 
 slow = pytest.mark.slow
 TASK = find("envpool:Pendulum-v1")
@@ -39,18 +39,6 @@ SETTINGS = resolve(
     overrides=SMALL | {"master_units": 4, "actor_every": 1, "environments": 2, "periods": (2, 7)},
 )
 CONFIG = replace(SETTINGS, log_every=96)
-
-
-class StopsAt(Hear):
-    """Asks a run to stop once it has taken so many steps."""
-
-    def __init__(self, training, steps):
-        super().__init__()
-        self.training, self.steps = training, steps
-
-    def on_steps(self, steps):
-        if steps >= self.steps:
-            self.training.stop()
 
 
 def make(directory, config=CONFIG, groups=None):

@@ -56,19 +56,12 @@ def evaluate(
     or a function that makes an environment. Dial agents play at each of `cost_coefficients`, or at `frontier` settings
     in even steps of the dial.
     """
-    from lowgear.evaluation.evaluate import at_settings
+    from lowgear.evaluation.asked import chosen_settings
     from lowgear.evaluation.summary import evaluation_report
 
     _at_least("episodes", episodes, 1)
-    if cost_coefficients is not None and frontier is not None:
-        raise LowgearError("cost_coefficients and frontier both choose the settings: give one of them")
-    if frontier is not None:
-        _at_least("frontier", frontier, 2)
     found = _read(controllers, env, best, trust)
-    settings = frontier or cost_coefficients
-    if settings is not None and not any(policy.turns for policy in found.policies):
-        raise LowgearError("there is no dial to set: the coefficients were settled when it was trained")
-    numbered = list(enumerate(found.policies)) if settings is None else at_settings(found.policies, settings)
+    numbered = chosen_settings(found.policies, cost_coefficients, frontier)
     return evaluation_report(numbered, found.make_env, episodes, master or found.master, seed)
 
 
@@ -94,19 +87,21 @@ def tune(
     here) says what is demanded. Returns are kept against the agent's own best, or `reference`. An agent's dial is set;
     policies in files are rewritten with it as their default. Neither is done where `meets` is False, or with `dry_run`.
     """
+    from lowgear.evaluation.asked import check_demand
     from lowgear.evaluation.summary import tuning_report
     from lowgear.evaluation.tune import Demand, search
 
     demands = {"keep_return": keep_return, "max_flops": max_flops, "max_latency_us": max_latency_us}
-    _check_demands(demands)
-    if reference is not None and keep_return is None:
-        raise LowgearError(f"reference={reference:g} goes with keep_return: what is spent is measured as it is")
-    _at_least("episodes", episodes, 2)
+    check_demand(demands, reference, episodes)
     found = _read(controllers, env, best, trust)
     policies = {number: policy for number, policy in enumerate(found.policies) if policy.turns}
     if not policies:
         raise LowgearError("there is no dial to set: the coefficients were settled when it was trained")
-    some = next(iter(policies.values()))
+    latency = None
+    if max_latency_us is not None:
+        from lowgear.bench.deploy import latency_of
+
+        latency = latency_of(next(iter(policies.values())), found.make_env, "max_latency_us").us_each
     results = search(
         list(policies.values()),
         Demand(keep_return, reference, max_flops, max_latency_us),
@@ -114,7 +109,7 @@ def tune(
         master or found.master,
         seed=seed,
         episodes_at_most=episodes,
-        latency=None if max_latency_us is None else _latency(some, found.make_env),
+        latency=latency,
     )
     for (number, policy), result in zip(policies.items(), results, strict=True):
         if result.meets and not dry_run:
@@ -192,8 +187,6 @@ def export(
         raise LowgearError(f"format={shown(format)}: write {', '.join(FORMATS)} or hub")
     if format != "hub" and (license or repo):
         raise LowgearError(f'license and repo are for format="hub", not for {format}: leave them out')
-    if unchecked and format != "c":
-        raise LowgearError(f'unchecked is for format="c": {format} is always checked')
     if isinstance(controllers, Agent):
         if agent is not None or best:
             raise LowgearError("an agent is one policy: agent and best choose from a run directory")
@@ -282,25 +275,6 @@ def _as_run(agent: Agent, scratch: Path, evaluation: dict[str, Any] | None) -> P
 def _without(scratch: str, notice: str) -> str:
     """A notice that speaks of an agent, not of the run that stands in for it for a moment."""
     return re.sub(rf"{re.escape(scratch)}/\d+/", "", notice)
-
-
-def _latency(policy: Policy, make_env: Callable[[int], BatchEnv]) -> Any:
-    """Times episodes by what gears and picks take in C."""
-    from lowgear.bench.deploy import latency
-    from lowgear.export import compiler
-    from lowgear.export.source import record_episodes
-
-    compiler.need("max_latency_us")
-    return latency(policy, record_episodes(policy, make_env, 1)).us_each
-
-
-def _check_demands(demands: dict[str, float | None]) -> None:
-    given = {name: value for name, value in demands.items() if value is not None}
-    if len(given) != 1:
-        raise LowgearError("say what the setting must do: keep_return=0.95 or max_flops=0.2 or max_latency_us=0.5")
-    for name, value in given.items():
-        if not 0 < value < float("inf") or (name == "keep_return" and value > 1):
-            raise LowgearError(f"{name}={value:g}: write a number above 0{', at most 1' * (name == 'keep_return')}")
 
 
 def _at_least(name: str, value: int, least: int) -> None:

@@ -24,6 +24,7 @@ from lowgear.export import compiler
 from lowgear.export.c_format import weight_bytes
 from lowgear.export.c_library import state_bytes
 from lowgear.export.plain import default_name
+from lowgear.export.source import MakeEnv, record_episodes
 from lowgear.policy.arrays import DoubleArray
 from lowgear.policy.file import Policy
 from lowgear.policy.header import LONGEST_PERIOD
@@ -52,6 +53,12 @@ def latency(policy: Policy, episodes: Sequence[Episode], rounds: int = ROUNDS) -
     with tempfile.TemporaryDirectory(prefix="lowgear-") as folder:
         replays = _compile(policy, episodes, Path(folder), cc)
         return _parts(interleave({key: replay.run for key, replay in replays.items()}, rounds), replays)
+
+
+def latency_of(policy: Policy, make_env: MakeEnv, what: str, rounds: int = ROUNDS) -> Latency:
+    """The same on an episode that is played first; `what` needs it."""
+    compiler.need(what)
+    return latency(policy, record_episodes(policy, make_env, 1), rounds)
 
 
 def measure(policy: Policy, episodes: Sequence[Episode], progress: Progress, rounds: int = ROUNDS) -> dict[str, Any]:

@@ -64,13 +64,15 @@ def evaluate(
       lowgear evaluate walker.safetensors
     """
     from lowgear.commands import tables
+    from lowgear.evaluation.asked import chosen_settings
     from lowgear.policy.gears import read_gear
 
     if options["episodes"] < 1:
         raise LowgearError(f"--episodes {options['episodes']}: write 1 or more")
     runs = open_runs(directories, trust)
     policies = {path: run.load_policies(best) for path, run in runs.items()}
-    chosen = {path: _at_settings(policies[path], options["cost_coefficients"], options["frontier"]) for path in runs}
+    asked = options["cost_coefficients"], options["frontier"]
+    chosen = {path: chosen_settings(policies[path], *asked) for path in runs}
     show_each(
         runs,
         lambda run: _evaluate(run, chosen[run.path], options),
@@ -123,62 +125,17 @@ class _Extent(NamedTuple):
         return (self.settings > other.settings or (covers and beyond)) and self.steps >= other.steps
 
     def __str__(self) -> str:
-        settings, episodes = (
-            f"{count} {name}{'' if count == 1 else 's'}"
-            for count, name in ((self.settings, "setting"), (self.episodes, "episode"))
-        )
-        return f"{settings} of {episodes}"
+        from lowgear.report.text import count
+
+        return f"{count(self.settings, 'setting')} of {count(self.episodes, 'episode')}"
 
 
 def _before(run: "RunDirectory") -> _Extent | None:
     """What the evaluation that is there holds; None where there is none to keep."""
-    from lowgear.config.ranges import MOST_AGENTS, MOST_STEPS
-    from lowgear.policy import fields
-    from lowgear.policy.fields import BadField, entry
-    from lowgear.policy.files import read_json
-    from lowgear.policy.header import LARGEST_COEFFICIENT
+    from lowgear.evaluation.results import read_evaluation
 
-    if not run.evaluation.is_file():
-        return None
-
-    def row(raw: Any) -> dict[str, Any]:
-        found = fields.entries("a row", raw)
-        paid = entry(found, "cost_coefficient")
-        return {
-            "agent": fields.whole("agent", entry(found, "agent"), 0, MOST_AGENTS),
-            "cost_coefficient": fields.number("cost_coefficient", paid, -LARGEST_COEFFICIENT, LARGEST_COEFFICIENT),
-        }
-
-    try:
-        found = read_json(run.evaluation, "evaluation", "")
-        return _Extent.of(
-            {
-                "steps": fields.whole("steps", entry(found, "steps"), 0, MOST_STEPS),
-                "episodes": fields.whole("episodes", entry(found, "episodes"), 1, MOST_STEPS),
-                "agents": [row(raw) for raw in fields.items("agents", entry(found, "agents"), 1)],
-            }
-        )
-    except (BadField, LowgearError):
-        return None
-
-
-def _at_settings(
-    policies: "list[Policy]", coefficients: tuple[float, ...] | None, count: int | None
-) -> "list[tuple[int, Policy]]":
-    """Every dial agent at each setting asked for, the others as they are, with the agents' numbers."""
-    from lowgear.evaluation.evaluate import at_settings
-    from lowgear.policy.setting import deployed
-
-    if coefficients is not None and count is not None:
-        raise LowgearError("--cost-coefficients and --frontier both choose the settings: give one of them")
-    if count is not None and count < 2:
-        raise LowgearError(f"--frontier {count}: a line needs 2 settings or more")
-    settings = count or coefficients
-    if settings is None:
-        return [(agent, deployed(policy)) for agent, policy in enumerate(policies)]
-    if not any(policy.turns for policy in policies):
-        raise LowgearError("no agent of this run has a dial: its coefficients were settled when it was trained")
-    return at_settings(policies, settings)
+    found = read_evaluation(run, run.read_config(), notices=[])
+    return _Extent.of(found) if found["agents"] else None
 
 
 def _evaluate(run: "RunDirectory", numbered: "list[tuple[int, Policy]]", options: dict[str, Any]) -> dict[str, Any]:

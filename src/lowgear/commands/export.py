@@ -64,8 +64,6 @@ def export(directories: tuple[Path, ...], form: str, out: Path | None, as_json: 
 
     if options["name"] is not None:
         check_name(options["name"])
-    if options["unchecked"] and form != "c":
-        raise LowgearError(f"--unchecked is for --format c: {form} is always checked")
     if form != "hub" and (options["licence"] or options["repo"]):
         raise LowgearError(f"--license and --repo are for --format hub, not for {form}: leave them out")
     paths = expanded(directories)

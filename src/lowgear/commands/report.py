@@ -103,12 +103,9 @@ def report(
 
 def _time_steps(run: "RunData", policy: "Policy") -> "StepTimes":
     """What the parts of the run's controllers take as C on this machine; their shapes are the same for all agents."""
-    from lowgear.bench.deploy import latency
+    from lowgear.bench.deploy import latency_of
     from lowgear.envs import make_env
-    from lowgear.export import compiler
-    from lowgear.export.source import record_episodes
     from lowgear.report.timing import StepTimes, machine_name
 
-    compiler.need("the time of a step as C")
-    found = latency(policy, record_episodes(policy, partial(make_env, run.config), 1), ROUNDS)
+    found = latency_of(policy, partial(make_env, run.config), "the time of a step as C", ROUNDS)
     return StepTimes(tuple(ns / 1000 for ns in found.gears_ns), found.pick_ns / 1000, machine_name())

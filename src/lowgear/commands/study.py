@@ -57,7 +57,7 @@ class _WithStatus(click.Command):
 @click.option("--episodes", default=200, show_default=True, help="Episodes of each agent when it is evaluated.")
 @gears_option
 @set_option
-@list_option("--cost-coefficients", lists.numbers, "As `lowgear train` takes them.  [default: the paper's]")
+@list_option("--cost-coefficients", lists.numbers, "As `lowgear train` takes them.  [default: as there]")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

@@ -115,28 +115,24 @@ def sweep(
 
 def _tell(found: "list[Trial]", task: str, out: Path) -> None:
     """The trials, on the terminal and as CSV; the best one's command."""
-    import csv
-    import io
-
     from rich import box
     from rich.table import Table
 
     from lowgear.evaluation.numbers import score
     from lowgear.policy.files import write_whole
     from lowgear.report.terminal import print_table
+    from lowgear.report.text import csv_text
     from lowgear.studies.space import shown
 
     names = list(found[0].settings)
     table = Table("trial", *names, "score", "state", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    text = io.StringIO()
-    rows = csv.writer(text)
-    rows.writerow(["trial", *names, "score", "state", "why"])
+    rows: list[list[object]] = []
     for trial in found:
         values = [shown(trial.settings[name]) if name in trial.settings else "" for name in names]
         table.add_row(str(trial.number), *values, "" if trial.score is None else score(trial.score), trial.state)
-        rows.writerow([trial.number, *values, trial.score, trial.state, trial.why])
+        rows.append([trial.number, *values, trial.score, trial.state, trial.why])
     print_table(table)
-    write_whole(out / "trials.csv", text.getvalue().encode())
+    write_whole(out / "trials.csv", csv_text(",".join(["trial", *names, "score", "state", "why"]), rows).encode())
     click.echo(str(out / "trials.csv"), err=True)
     best = found[0]
     if best.state != "done":

@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from lowgear.evaluation.tune import TuneResult
     from lowgear.policy.file import Policy
 
-DEMANDS = {  # what to write for each
-    "keep_return": "a share above 0 and at most 1, for example 0.95",
-    "max_flops": "a share of the large gear's FLOPs, for example 0.2",
-    "max_latency_us": "microseconds above 0, for example 0.5",
-}
-
 
 @click.command()
 @several_argument
@@ -83,9 +77,10 @@ def tune(
       lowgear tune runs/NAME --max-latency-us 0.06
       lowgear tune walker.safetensors --keep-return 0.95
     """
+    from lowgear.evaluation.asked import DEMANDS, check_demand
     from lowgear.report.terminal import print_text
 
-    _check(options)
+    check_demand({name: options[name] for name in DEMANDS}, options["reference"], options["episodes"])
     runs = open_runs(directories, options["trust"])
     chosen = {path: _with_dials(run, agents, best) for path, run in runs.items()}
     reports = show_each(
@@ -105,6 +100,7 @@ def _tune(
     run: "RunDirectory", policies: "dict[int, Policy]", best: bool, dry_run: bool, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Search, and write what was found, unless it is a dry run: into the policies, and into tuning.json."""
+    from lowgear.evaluation.asked import DEMANDS
     from lowgear.evaluation.summary import tuning_report
     from lowgear.policy.files import write_whole
 
@@ -183,21 +179,6 @@ def _miss(row: dict[str, Any], demand: dict[str, Any]) -> str:
     )
 
 
-def _check(options: dict[str, Any]) -> None:
-    demands = {name: options[name] for name in DEMANDS if options[name] is not None}
-    if len(demands) != 1:
-        raise LowgearError(
-            "say what the setting must do: --keep-return 0.95 or --max-flops 0.2 or --max-latency-us 0.5, one of them"
-        )
-    for name, value in demands.items():
-        if not 0 < value < float("inf") or (name == "keep_return" and value > 1):
-            raise LowgearError(f"--{name.replace('_', '-')} {value:g}: write {DEMANDS[name]}")
-    if options["keep_return"] is None and options["reference"] is not None:
-        raise LowgearError("--reference goes with --keep-return: what is spent is measured as it is")
-    if options["episodes"] < 2:
-        raise LowgearError(f"--episodes {options['episodes']}: an interval needs 2 or more")
-
-
 def _with_dials(run: "RunDirectory", agents: tuple[int, ...] | None, best: bool) -> "dict[int, Policy]":
     """The policies to tune, by the number of their agent."""
 
@@ -219,6 +200,7 @@ def _with_dials(run: "RunDirectory", agents: tuple[int, ...] | None, best: bool)
 def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, Any]) -> "list[TuneResult]":
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    from lowgear.bench.deploy import latency_of
     from lowgear.envs import make_env
     from lowgear.evaluation.tune import Demand, search
 
@@ -227,7 +209,9 @@ def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, An
     columns = SpinnerColumn(), TextColumn("{task.completed} episodes"), TimeElapsedColumn()
     with progress_bar("", None, *columns) as update:
         reference = None if options["reference"] is None else _reference(options["reference"], config.task, options)
-        latency = None if options["max_latency_us"] is None else _latency(policies[0], make)
+        latency = None
+        if options["max_latency_us"] is not None:  # the same for all agents of a run, whose shapes are
+            latency = latency_of(policies[0], make, "--max-latency-us").us_each
         return search(
             policies,
             Demand(options["keep_return"], reference, options["max_flops"], options["max_latency_us"]),
@@ -238,16 +222,6 @@ def _search(run: "RunDirectory", policies: "list[Policy]", options: dict[str, An
             latency=latency,
             progress=lambda count: update(advance=count),
         )
-
-
-def _latency(policy: "Policy", make_env: Any) -> Any:
-    """Times episodes by what gears and picks take in C; the same for all agents of a run, whose shapes are."""
-    from lowgear.bench.deploy import latency
-    from lowgear.export import compiler
-    from lowgear.export.source import record_episodes
-
-    compiler.need("--max-latency-us")
-    return latency(policy, record_episodes(policy, make_env, 1)).us_each
 
 
 def _reference(directory: Path, task: str, options: dict[str, Any]) -> float:

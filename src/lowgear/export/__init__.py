@@ -31,6 +31,8 @@ def export(
     source, header = request.source, request.source.policy.header
     if request.weights != "float32" and format_name != "c":
         raise LowgearError(f"--weights {request.weights} is for --format c; {format_name} keeps float32")
+    if request.unchecked and format_name != "c":
+        raise LowgearError(f"--unchecked is for --format c: {format_name} is always checked")
     check_name(request.name)
     check_header(header, f"could not export {source.path}")
     writable(out)

@@ -25,11 +25,6 @@ def gear_flops(gear: Gear, obs_dim: int, act_dim: int) -> int:
     return policy_flops(obs_dim, act_dim, gear.hidden) if gear.computes else 0
 
 
-def by_cost(gears: Sequence[Gear], obs_dim: int, act_dim: int) -> tuple[Gear, ...]:
-    """The gears with the cheapest first; those that cost the same stay in their order."""
-    return tuple(sorted(gears, key=lambda gear: gear_flops(gear, obs_dim, act_dim)))
-
-
 def master_flops(obs_dim: int, choices: int, units: int) -> int:
     """FLOPs of one pick of a master with two hidden layers of `units` and one value for each choice.
 
