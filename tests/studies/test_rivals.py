@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from lowgear import LowgearError
-from lowgear.baselines import clone
 from lowgear.commands.cli import cli
 from lowgear.config.tasks import find
 from lowgear.envs import make
@@ -47,7 +46,7 @@ def found(tmp_path_factory):
     """The study on a tiny budget, where it was made, and its rows by label."""
     folder = tmp_path_factory.mktemp("studies")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clone, "MODERN", replace(clone.MODERN, updates=20))
+        patch.setattr(rivals, "STUDENTS", replace(rivals.STUDENTS, updates=20))
         patch.setattr(rivals, "RELATIVE", (0.1,))
         patch.setattr(rivals_time, "ROUNDS", 3)
         told = study(folder)
@@ -112,7 +111,7 @@ def test_it_ends_with_what_it_shows_and_draws_it(found) -> None:
 
 def test_a_second_call_trains_teaches_and_plays_nothing(found, monkeypatch) -> None:
     told, folder, _ = found
-    monkeypatch.setattr(clone, "MODERN", replace(clone.MODERN, updates=20))
+    monkeypatch.setattr(rivals, "STUDENTS", replace(rivals.STUDENTS, updates=20))
     monkeypatch.setattr(rivals, "RELATIVE", (0.1,))
     for name in ("program.Training", "rivals.dagger.fit"):
         monkeypatch.setattr(f"lowgear.studies.{name}", None)
