@@ -15,6 +15,7 @@ from lowgear.config.tasks import find
 from lowgear.studies import overview, speeds
 from lowgear.studies.child import Result
 from lowgear.studies.overview import Overview, ProgramStatus
+from lowgear.studies.overview_table import labels
 from lowgear.studies.program import Program
 from lowgear.studies.progress_file import ProgramProgress
 from lowgear.studies.schedule import makespan
@@ -57,6 +58,14 @@ def test_status_shows_every_program_and_the_time_left(tmp_path, kept) -> None:
     assert not found["dead"]
     kept.end("stopped")
     assert "; stopped" in show(str(tmp_path), "--watch")
+
+
+def test_programs_that_differ_in_neither_task_nor_gears_have_their_own_names() -> None:
+    tasks = {"a-1f": "walker", "b-2e": "walker", "c-3d": "reacher"}
+    programs = [ProgramStatus(name, task, "2,4", 1, 10) for name, task in tasks.items()]
+    assert labels(programs) == {"a-1f": "a-1f", "b-2e": "b-2e", "c-3d": "reacher"}
+    programs[1].gears = "2,8"
+    assert labels(programs) == tasks
 
 
 def test_a_study_whose_process_is_gone_is_said_to_be(tmp_path, kept) -> None:

@@ -30,6 +30,7 @@ PERIOD += ["--episodes", "2", "--seeds", "0"]
 LIMIT_S = 900
 QUICKLY = {"XLA_FLAGS": COMPILE_QUICKLY, "JAX_DISABLE_MOST_OPTIMIZATIONS": "true"}
 NO_REPORTS = {"RAY_USAGE_STATS_ENABLED": "0", "MLFLOW_DISABLE_TELEMETRY": "true"}
+NO_TOKEN = {"RAY_AUTH_MODE": "disabled"}  # whatever Ray has left in the home of the person who tests
 NOT_NICE = {"RAY_worker_niceness": "0"}  # 15 if not told: beside anything else here, programs would hardly go on
 
 
@@ -37,7 +38,7 @@ NOT_NICE = {"RAY_worker_niceness": "0"}  # 15 if not told: beside anything else 
 def quick():
     """What processes of a cluster are told, too."""
     before = dict(os.environ)
-    os.environ.update(QUICKLY | NO_REPORTS | NOT_NICE)
+    os.environ.update(QUICKLY | NO_REPORTS | NO_TOKEN | NOT_NICE)
     yield
     os.environ.clear()
     os.environ.update(before)
@@ -46,20 +47,28 @@ def quick():
 @pytest.fixture(scope="module")
 def cluster(quick, tmp_path_factory):  # noqa: ARG001
     """A head node and another one, two CPUs in all; its address."""
+    port, logs = free_port(), tmp_path_factory.mktemp("ray")
+    with contextlib.ExitStack() as started:
+        start_ray(["--head", f"--port={port}", "--include-dashboard=false"], logs / "head.log", started)
+        start_ray([f"--address=127.0.0.1:{port}"], logs / "other.log", started)
+        yield f"127.0.0.1:{port}"
+
+
+def start_ray(options, log, started, env=None) -> None:
+    """Start a node that ends with the stack `started`."""
+    ray = str(Path(sys.executable).with_name("ray"))
+    common = ["--num-cpus=1", "--num-gpus=0", "--block", "--disable-usage-stats", "--node-ip-address=127.0.0.1"]
+    file = started.enter_context(log.open("w"))
+    node = subprocess.Popen([ray, "start", *options, *common], stdout=file, stderr=file, env=env)
+    started.callback(node.wait)
+    started.callback(node.terminate)
+    _until(lambda: "Ray runtime started" in log.read_text(), node)
+
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ray, logs = str(Path(sys.executable).with_name("ray")), tmp_path_factory.mktemp("ray")
-    common = ["--num-cpus=1", "--num-gpus=0", "--block", "--disable-usage-stats"]
-    head = ["--head", f"--port={port}", "--include-dashboard=false", "--node-ip-address=127.0.0.1"]
-    with contextlib.ExitStack() as started:
-        for options in (head, [f"--address=127.0.0.1:{port}", "--node-ip-address=127.0.0.1"]):
-            log = started.enter_context((logs / f"{len(options)}.log").open("w"))
-            node = subprocess.Popen([ray, "start", *options, *common], stdout=log, stderr=log)
-            started.callback(node.wait)
-            started.callback(node.terminate)
-            _until(lambda log=log: "Ray runtime started" in Path(log.name).read_text(), node)
-        yield f"127.0.0.1:{port}"
+        return free.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +213,42 @@ def test_an_address_where_something_else_listens_is_named_soon() -> None:
         with pytest.raises(LowgearError, match=f"--ray {address} is no Ray cluster"):
             ray_pool.connect(address)
         other.shutdown()
+
+
+def test_a_cluster_that_was_killed_and_left_its_address_is_not_waited_for(tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    assert ray_pool._current() is None  # Ray finds none, and starts one
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text("127.0.0.1:1")
+    assert ray_pool._current() == "local"
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:2")  # what a person has named is not passed over
+    with pytest.raises(LowgearError, match=r"127\.0\.0\.1:2 cannot be reached"):
+        ray_pool._current()
+
+
+def test_the_cluster_of_this_machine_is_found(cluster, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text(cluster)
+    assert ray_pool._current() is None  # Ray finds it
+
+
+def test_a_cluster_that_asks_for_a_token_is_named(tmp_path, quick) -> None:  # noqa: ARG001
+    port, token = free_port(), tmp_path / "token"
+    token.write_text("0123456789" * 4)
+    asks = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
+    with contextlib.ExitStack() as started:
+        options = ["--head", f"--port={port}", "--include-dashboard=false"]
+        start_ray(options, tmp_path / "head.log", started, os.environ | asks)
+        place = ["--ray", f"127.0.0.1:{port}", "--out", str(tmp_path / "none")]
+        study = [sys.executable, "-m", "lowgear", *PERIOD, *place]
+        ended = subprocess.run(study, capture_output=True, text=True, check=False)
+        assert ended.returncode == 2
+        assert f"--ray 127.0.0.1:{port} asks for a token: set RAY_AUTH_MODE=token" in ended.stderr
+        assert "Traceback" not in ended.stderr
+        code = f"from lowgear.studies import ray_pool; ray_pool.connect('127.0.0.1:{port}')"
+        subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | asks)
 
 
 def _until(found, process: subprocess.Popen):

@@ -32,11 +32,11 @@ def test_a_spread_run_that_is_killed_is_one_run_with_every_line(tmp_path):
     from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 
     directory = RunDirectory(tmp_path / "run")
-    train = [*LOWGEAR, "train", "reacher-easy", *SIZES, "--steps", "30000", "--evaluate-every", "10000"]
-    train += ["--evaluate-episodes", "1", "--checkpoint-every", "2000", "--seeds", "0-2", "--jobs", "2"]
+    train = [*LOWGEAR, "train", "reacher-easy", *SIZES, "--steps", "10000", "--evaluate-every", "4000"]
+    train += ["--evaluate-episodes", "1", "--checkpoint-every", "1000", "--seeds", "0-2", "--jobs", "2"]
     train += ["--track", "tensorboard,wandb,mlflow", "--out", str(directory.path)]
     with subprocess.Popen(train, stderr=subprocess.PIPE, text=True) as driver:
-        _until(lambda: _steps(directory.path, 0) >= 3000, driver)
+        _until(lambda: _steps(directory.path, 0) >= 2000, driver)
         driver.kill()
     logged_then = max(_steps(directory.path, shard) for shard in (0, 1))
     began = json.loads((directory.path / "tracking.json").read_text())

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -18,10 +19,11 @@ BAR_WIDTH = 12
 def table(status: StudyStatus) -> RenderableType:
     """Everything that is known of it."""
     shown = Table("program", "gears", "agents", "", "steps", "state", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    names = labels(status.programs)
     for program in status.programs:
         done = program.steps if program.state == "done" else program.done
         shown.add_row(
-            program.task,
+            names[program.name],
             program.gears,
             str(program.agents),
             ProgressBar(total=max(1, program.steps), completed=done, width=BAR_WIDTH),
@@ -30,6 +32,14 @@ def table(status: StudyStatus) -> RenderableType:
         )
     lines = [Text(line) for line in summary(status)]
     return Group(shown, *lines) if status.programs else Group(*lines)
+
+
+def labels(programs: Sequence[ProgramStatus]) -> dict[str, str]:
+    """What each is called, by the name of its directory: its task, where that tells it from the others."""
+    alike = Counter((program.task, program.gears) for program in programs)
+    return {
+        program.name: program.task if alike[program.task, program.gears] == 1 else program.name for program in programs
+    }
 
 
 def describe(program: ProgramStatus) -> str:

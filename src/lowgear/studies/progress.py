@@ -9,7 +9,7 @@ from rich.progress import Progress
 
 from lowgear.config.run import RunConfig
 from lowgear.studies.overview import Overview
-from lowgear.studies.overview_table import table
+from lowgear.studies.overview_table import labels, table
 from lowgear.training.progress import Display, Listener
 
 SHOW_EVERY_S = 0.5
@@ -89,12 +89,14 @@ class _Programs:
                     self._live.update(table(self._overview.status), refresh=True)
 
     def _say(self) -> None:
-        for program in list(self._overview.status.programs):
+        programs = list(self._overview.status.programs)
+        names = labels(programs)
+        for program in programs:
             now = (program.state, program.losses)
             before = self._told.get(program.name, ("planned", 0))
             self._told[program.name] = now
             if now != before and (program.state != "running" or before[0] != "running"):
-                what = f"{program.task}, gears {program.gears}, {program.agents} agents"
+                what = f"{names[program.name]}, gears {program.gears}, {program.agents} agents"
                 begun = f" from {program.done:,} steps" if program.state == "running" and program.done else ""
                 why = f": {program.why}" if program.state == "failed" or now[1] > before[1] else ""
                 self._console.print(f"{what}: {program.state}{begun}{why}", highlight=False, markup=False)

@@ -46,10 +46,39 @@ def connect(address: str) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
-        ray.init(None if address == "auto" else address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError) as error:
+        ray.init(_current() if address == "auto" else address, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        if _wants_token(error):
+            raise LowgearError(
+                f"--ray {address} asks for a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN_PATH to the cluster's "
+                "own if that is not in ~/.ray/auth_token"
+            ) from None
         said = str(error).strip().splitlines()[0]
         raise LowgearError(f"--ray {address}: no cluster answers ({said}): start one with `ray start --head`") from None
+
+
+def _wants_token(error: BaseException | None) -> bool:
+    """Whether that is why a cluster was not reached; Ray says so in an error behind others."""
+    return error is not None and ("AuthToken" in str(error) or _wants_token(error.__cause__ or error.__context__))
+
+
+def _current() -> str | None:
+    """What Ray is told where it is to find a cluster of this machine: nothing, or to start one.
+
+    It would wait for minutes for one that was killed and has left its address behind.
+    """
+    from ray._private.utils import read_ray_address
+
+    named = os.environ.get("RAY_ADDRESS")
+    found = named or read_ray_address()
+    try:
+        if found and found not in ("auto", "local"):
+            _reach(found)
+    except LowgearError:
+        if named:
+            raise
+        return "local"
+    return None
 
 
 def _reach(address: str) -> None:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,11 @@ from click.testing import CliRunner
 
 from lowgear import LowgearError
 from lowgear.commands.cli import cli
+from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
 from lowgear.training.trackers.choice import Choice
-from tests.fixtures.tracker_stores import no_accounts, written_offline
-from tests.fixtures.trackers import CONFIG, EVALUATED, LOGGED, NAMES, new_run, train
+from tests.fixtures.tracker_stores import MlflowStore, expect_all, no_accounts, written_offline
+from tests.fixtures.trackers import CONFIG, EVALUATED, LOGGED, NAMES, TASK, UNLEARNED, new_run, train
 from tests.fixtures.training import policy_bytes, without_speed
 
 pytestmark = [pytest.mark.trackers, pytest.mark.filterwarnings("default")]  # their warnings are not ours
@@ -129,6 +131,23 @@ def test_mlflow_finds_the_population_and_its_agents(run, monkeypatch):
         assert returns == pytest.approx(wanted)
         kept = client.download_artifacts(own.info.run_id, f"policies/agent{agent}.safetensors")
         assert Path(kept).read_bytes() == run.policy(agent).read_bytes()
+
+
+def test_25_agents_arrive_whole(tmp_path):
+    config = resolve(TASK, steps=256, gears=(2, 4), seeds=range(25), evaluate_every=128, overrides=UNLEARNED)
+    config = replace(config, log_every=32)
+    heard = train(new_run(tmp_path), config, trackers=("mlflow", "wandb"))
+    assert not [text for text in heard.notices if "misses" in text], heard.notices
+    directory, store = new_run(tmp_path), MlflowStore(tmp_path)
+    ids = expect_all(store, directory, agents=25)
+    assert (set(store.runs), store.statuses) == (set(ids.values()), {"FINISHED"})
+    described, rows, artifacts = written_offline(tmp_path)
+    of_wandb = json.loads((directory.path / "tracking.json").read_text())["wandb"]
+    assert (set(described), len(of_wandb)) == (set(of_wandb.values()), 26)
+    for agent in range(25):
+        told = [row["train/steps"] for row in rows[of_wandb[str(agent)]] if "train/steps" in row]
+        assert told == sorted(logged(directory, agent, "train"))
+    assert {each.name for each in artifacts if each.type == "model"} >= {f"pendulum-agent{n}" for n in range(25)}
 
 
 def test_mlflow_in_files_works_too(tmp_path, monkeypatch):
