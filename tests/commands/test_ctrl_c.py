@@ -58,9 +58,8 @@ BEGINNING = "import time\nfrom lowgear.commands import ctrl_c\nctrl_c.begin()\nc
 BEGINNING += "def main():\n    try:\n        work()\n    except KeyboardInterrupt:\n        ctrl_c.end()\n"
 
 
-def usual() -> None:
-    """Also where the suite runs in the background, and Ctrl-C is not for it."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Also where the suite runs in the background, and Ctrl-C is not for it.
+AS_USUAL = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 def start(command, tmp_path, **others):
@@ -68,9 +67,8 @@ def start(command, tmp_path, **others):
     (tmp_path / "endless.py").write_text(ENDLESS)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(tmp_path)])}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "encoding": "utf-8"}
-    return subprocess.Popen(
-        command, env=environment, preexec_fn=usual, start_new_session=True, cwd=tmp_path, **pipes | others
-    )
+    command = [sys.executable, "-c", AS_USUAL, *command]
+    return subprocess.Popen(command, env=environment, start_new_session=True, cwd=tmp_path, **pipes | others)
 
 
 def press(process, *, within):
