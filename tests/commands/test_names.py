@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from lowgear.commands import cli
+from lowgear.commands import cli, ctrl_c
 
 LONG = "x" * 300
 
@@ -28,6 +28,7 @@ LONG = "x" * 300
 def test_a_name_that_is_too_long(monkeypatch, capsys, tmp_path, arguments):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["lowgear", *arguments])
+    monkeypatch.setattr(ctrl_c, "begin", lambda: None)  # it would listen for as long as the tests run
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 2

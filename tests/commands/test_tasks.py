@@ -3,10 +3,11 @@
 import json
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from lowgear.commands import cli
+from lowgear.commands import cli, ctrl_c
 from lowgear.envs import trial
 
 
@@ -14,6 +15,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     """Exit code, standard output and standard error of `lowgear ARGUMENTS`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["lowgear", *arguments])
+        patch.setattr(ctrl_c, "begin", lambda: None)  # it would listen for as long as the tests run
         with pytest.raises(SystemExit) as ended:
             cli.main()
     captured = capsys.readouterr()
@@ -143,6 +145,8 @@ def test_interrupt_exits_with_130(capsys: pytest.CaptureFixture[str], monkeypatc
         raise KeyboardInterrupt
 
     monkeypatch.setattr("lowgear.config.tasks.published_tasks", interrupt)
+    monkeypatch.setattr(ctrl_c, "_ending", threading.Lock())
+    monkeypatch.setattr(ctrl_c.os, "_exit", sys.exit)
     assert run(capsys, "tasks")[0] == 130
 
 
