@@ -96,6 +96,13 @@ def test_the_scatter_counts_every_episode_on_both_margins(path: Path) -> None:
     assert chart.series[0].hover[2] == (chart.series[0].label, "return 95.0", "40.0% of the large gear's FLOPs")
 
 
+def test_a_second_setting_is_drawn_as_rings(path: Path) -> None:
+    run = read_run(path)
+    two = [played(run, agent, [60.0, 70.0]) for agent in (0, 1, 4)]
+    assert [one.variant for one in two] == ["asymmetric", "asymmetric", "large-only"]
+    assert [series.hollow for series in scatter.describe(run, two).charts[0].series] == [False, True, False]
+
+
 def test_profiles_need_two_tasks(path: Path, tmp_path: Path) -> None:
     assert profiles.describe([read_run(path)]) is None
     other = evaluate(make_run(tmp_path / "other", task="cartpole-swingup"))

@@ -23,7 +23,7 @@ from lowgear.report.text import csv_text, number, percent
 SEED = 1_000  # starts that `lowgear evaluate` has not used by default
 BINS = 36
 DOTS_AT_MOST = 400  # of each controller
-OPAQUE, LIGHTER = 0.55, 0.4  # dots of a variant's first setting, and the rings of the others
+DOTS, RINGS = 0.55, 0.5  # opacity of a variant's first setting, and of the others
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def describe(run: RunData, played: Sequence[ControllerEpisodes]) -> Figure:
     bins = _edges(np.concatenate([one.costs for one in played])), _edges(np.concatenate(heights))
     variants = [one.variant for one in played]
     series = [
-        _series(one, height, bins, OPAQUE if variants.index(one.variant) == place else LIGHTER)
+        _series(one, height, bins, rings=variants.index(one.variant) < place)
         for place, (one, height) in enumerate(zip(played, heights, strict=True))
     ]
     across = axis("cost: share of the large gear's FLOPs", bins[0], format="percent")
@@ -94,7 +94,7 @@ def describe(run: RunData, played: Sequence[ControllerEpisodes]) -> Figure:
     )
 
 
-def _series(one: ControllerEpisodes, heights: DoubleArray, bins: tuple[Numbers, Numbers], opacity: float) -> Series:
+def _series(one: ControllerEpisodes, heights: DoubleArray, bins: tuple[Numbers, Numbers], rings: bool) -> Series:
     label = f"{one.selected.label} (agent {one.selected.agent})"
     shown = zip(one.returns[:DOTS_AT_MOST], one.costs, strict=False)
     return Series(
@@ -102,8 +102,8 @@ def _series(one: ControllerEpisodes, heights: DoubleArray, bins: tuple[Numbers, 
         tuple(np.round(heights[:DOTS_AT_MOST], 4).tolist()),
         variant_style(one.variant)._replace(size=4.0),
         label=label,
-        hollow=opacity == LIGHTER,
-        opacity=opacity,
+        hollow=rings,
+        opacity=RINGS if rings else DOTS,
         hover=tuple(
             (label, f"return {number(total)}", f"{percent(cost)} of the large gear's FLOPs") for total, cost in shown
         ),
