@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lowgear import LowgearError
-from lowgear.config import run as config
+from lowgear.config.agents import VARIANTS
 from lowgear.report.frontier import draw
 from lowgear.report.style import MARKERS, variant_style
 from tests.fixtures.reports import BASELINES, TWO_DIALS, dial, report, row
@@ -108,7 +108,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
 
 
 def test_every_variant_has_a_style_of_its_own() -> None:
-    assert set(MARKERS) == set(config.VARIANTS)
+    assert set(MARKERS) == set(VARIANTS)
     styles = list(map(variant_style, MARKERS))
     assert len({style.colour for style in styles}) == len({style.marker for style in styles}) == len(styles)
 

@@ -7,10 +7,10 @@ from lowgear.evaluation.evaluate import at_settings
 from lowgear.policy.file import Policy
 from lowgear.policy.setting import deployed
 
-DEMANDS = {  # what to write for each
-    "keep_return": "a share above 0 and at most 1, for example 0.95",
-    "max_flops": "a share of the large gear's FLOPs, for example 0.2",
-    "max_latency_us": "microseconds above 0, for example 0.5",
+DEMANDS = {  # the option of each, and what to write there
+    "keep_return": ("--keep-return", "a share above 0 and at most 1, for example 0.95"),
+    "max_flops": ("--max-flops", "a share of the large gear's FLOPs, for example 0.2"),
+    "max_latency_us": ("--max-latency-us", "microseconds above 0, for example 0.5"),
 }
 
 
@@ -39,7 +39,8 @@ def check_demand(demands: Mapping[str, float | None], reference: object, episode
         )
     for name, value in given.items():
         if not 0 < value < float("inf") or (name == "keep_return" and value > 1):
-            raise LowgearError(f"--{name.replace('_', '-')} {value:g}: write {DEMANDS[name]}")
+            option, remedy = DEMANDS[name]
+            raise LowgearError(f"{option} {value:g}: write {remedy}")
     if reference is not None and "keep_return" not in given:
         raise LowgearError(f"--reference {reference} goes with --keep-return: what is spent is measured as it is")
     if episodes < 2:
