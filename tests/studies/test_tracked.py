@@ -95,7 +95,7 @@ def test_the_next_process_goes_on_where_one_was_killed(tmp_path, use, run):
     watcher = Tracked(Watcher(), tmp_path, print)
     watcher.on_progress(PROGRAM, GOING)
     deadline = time.monotonic() + 30
-    while len(first.calls) < 2 or not run.beside("tracking.json").exists():
+    while len(first.calls) < 2 or not all(run.beside(name).exists() for name in ("tracking.json", NAME)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     run.metrics.write_bytes(b"".join(lines))  # and nobody follows: it is finished meanwhile
