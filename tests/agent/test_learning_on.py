@@ -104,6 +104,30 @@ def test_ctrl_c_keeps_what_was_learned(interruptible):  # noqa: ARG001
     assert agent.total_steps == 160
 
 
+class Slow(Valley):
+    """Ctrl-C comes while it is made ready, before a step is taken."""
+
+    presses = 1
+
+    def reset(self, **others):
+        while self.presses:
+            self.presses -= 1
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().reset(**others)
+
+
+def test_ctrl_c_before_the_first_step_is_not_lost(interruptible):  # noqa: ARG001
+    env = Slow()
+    agent = lowgear.Agent(env, **ONE_GEAR)
+    with pytest.raises(KeyboardInterrupt):
+        agent.learn(10_000)
+    assert env.presses == 0
+    assert agent.total_steps == 0
+    assert not agent.is_trained
+    agent.learn(64)
+    assert agent.total_steps == 64
+
+
 class Fragile(Valley):
     taken = 0
 

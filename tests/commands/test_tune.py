@@ -1,6 +1,7 @@
 """`lowgear tune` on a trained run: the setting lands in the policy, wrong demands change nothing."""
 
 import json
+import resource
 import shutil
 
 import pytest
@@ -69,6 +70,25 @@ def test_a_share_of_the_return_and_of_a_reference(run):
     large = {line["best_score"] for line in report["agents"]}
     assert len(large) == 1  # the same bar for all
     assert all(line["demanded"] == pytest.approx(0.5 * line["best_score"]) for line in report["agents"])
+
+
+@pytest.mark.parametrize("json_too", [[], ["--json"]], ids=["table", "json"])
+def test_what_was_found_is_shown_where_it_cannot_be_written(run, json_too):
+    before, (soft, hard) = settings(run), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))  # as on a full disk: no file may have two bytes
+    try:
+        result = tune(run, "--max-flops", "1.5", *FEW, *json_too)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert isinstance(result.exception, LowgearError)
+    assert "could not write" in str(result.exception)
+    if json_too:
+        assert [line["meets"] for line in json.loads(result.stdout)["agents"]] == [True, True]
+    else:
+        assert "0.001" in result.stdout
+        assert "written" not in result.stdout
+    assert settings(run) == before
+    assert not (run / "tuning.json").exists()
 
 
 def test_no_setting_meets_it_and_nothing_changes(run):

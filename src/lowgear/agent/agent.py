@@ -133,25 +133,31 @@ class Agent:
         if log_interval is not None and (type(log_interval) is not int or log_interval < 1):
             raise LowgearError(f"log_interval={shown(log_interval)}: write a number of episodes, 1 or more")
         callbacks = as_callbacks(callback)
-        training = self._may_learn.open(steps, self.total_steps)
-        self.total_steps = training.collector.steps
-        if reset_num_timesteps:
-            self._counted_from = self.total_steps
         usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        try:
-            with (
-                together(self, callbacks, steps if progress_bar else None) as listeners,
-                stops(training.stop, numbers=(signal.SIGINT,) if usual else ()) as heard,
-            ):
-                training.go_on(steps, listeners, log_interval)
-                self.take_policy()
-        except BaseException:
-            self._may_learn.rescue()
-            if training.collector.steps:
-                self._take(training)
-            raise
-        finally:
+        training: OpenEnded | None = None
+
+        def stop() -> None:
+            if training is not None:
+                training.stop()
+
+        # Also while JAX is imported and networks are made, where what Ctrl-C raises could be lost.
+        with stops(stop, numbers=(signal.SIGINT,) if usual else ()) as heard:
+            training = self._may_learn.open(steps, self.total_steps)
             self.total_steps = training.collector.steps
+            if reset_num_timesteps:
+                self._counted_from = self.total_steps
+            try:
+                with together(self, callbacks, steps if progress_bar else None) as listeners:
+                    if heard.number is None:
+                        training.go_on(steps, listeners, log_interval)
+                        self.take_policy()
+            except BaseException:
+                self._may_learn.rescue()
+                if training.collector.steps:
+                    self._take(training)
+                raise
+            finally:
+                self.total_steps = training.collector.steps
         if heard.number is not None:
             raise KeyboardInterrupt
         return self

@@ -50,6 +50,7 @@ class Trainable:
         from lowgear.training.open_ended import OpenEnded, read_run
 
         if self.training is not None:
+            self.training.forget_stop()
             return self.training
         if self._lost is not None:
             raise LowgearError(

@@ -88,6 +88,7 @@ def tune(
         lambda run: _tune(run, chosen[run.path], best, dry_run, options),
         as_json,
         lambda _, report: _print(report),
+        lambda run, report: _write(run, chosen[run.path], best, report, as_json),
     )
     if not as_json:
         for line in _meanings(reports):
@@ -99,10 +100,9 @@ def tune(
 def _tune(
     run: "RunDirectory", policies: "dict[int, Policy]", best: bool, dry_run: bool, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Search, and write what was found, unless it is a dry run: into the policies, and into tuning.json."""
+    """Search."""
     from lowgear.evaluation.asked import DEMANDS
     from lowgear.evaluation.summary import tuning_report
-    from lowgear.policy.files import write_whole
 
     found = _search(run, list(policies.values()), options)
     reference = None if options["reference"] is None else str(options["reference"])
@@ -110,29 +110,38 @@ def _tune(
     report = tuning_report(policies, found, demand)
     for row in report["agents"]:
         row["policy"] = str(run.policy(row["agent"], best))
-    if dry_run:
-        return report
-    for (agent, policy), setting in zip(policies.items(), found, strict=True):
-        if setting.meets:
-            policy.at(setting.cost_coefficient).save(run.policy(agent, best))
-    write_whole(run.beside("tuning.json"), json.dumps(report, indent=2).encode())
     return report
 
 
+def _write(
+    run: "RunDirectory", policies: "dict[int, Policy]", best: bool, report: dict[str, Any], as_json: bool
+) -> None:
+    """Write what was found, unless it is a dry run: into the policies, and into tuning.json. It was shown already."""
+    from lowgear.policy.files import write_whole
+
+    for row in report["agents"]:
+        if not row["meets"]:
+            continue
+        if not report["dry_run"]:
+            policies[row["agent"]].at(row["cost_coefficient"]).save(run.policy(row["agent"], best))
+        if not as_json:
+            before, after = (f"λ {row[name]:.3g}" for name in ("cost_coefficient_before", "cost_coefficient"))
+            verb = "would be written" if report["dry_run"] else "written"
+            click.echo(f"agent {row['agent']}: {after} {verb} to {row['policy']}, where {before} stood")
+    if not report["dry_run"]:
+        write_whole(run.beside("tuning.json"), json.dumps(report, indent=2).encode())
+
+
 def _print(report: dict[str, Any]) -> None:
-    """The table, what it has no room for, and what was written."""
+    """The table, and what it has no room for."""
     from lowgear.commands import tables
 
     tables.print_tuning(report["agents"])
     for row in report["agents"]:
         if not row["meets"]:
             click.echo(_miss(row, report), err=True)
-            continue
-        if row["latency_us"] is not None:
+        elif row["latency_us"] is not None:
             click.echo(f"agent {row['agent']}: {row['latency_us']:.3g} µs per step")
-        before, after = (f"λ {row[name]:.3g}" for name in ("cost_coefficient_before", "cost_coefficient"))
-        verb = "would be written" if report["dry_run"] else "written"
-        click.echo(f"agent {row['agent']}: {after} {verb} to {row['policy']}, where {before} stood")
 
 
 def _meanings(reports: list[dict[str, Any]]) -> list[str]:

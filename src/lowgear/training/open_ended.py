@@ -62,6 +62,10 @@ class OpenEnded(Training):
         self._number = 0  # of the episodes that are open
         self._log_episodes: int | None = None
 
+    def forget_stop(self) -> None:
+        """What told it to stop the last time counts no more."""
+        self._stopping = False
+
     def go_on(self, steps: int, listeners: Sequence[Listener] = (), log_episodes: int | None = None) -> None:
         """Train for so many steps more, or until a listener or `stop` says so; log after so many episodes if told."""
         chunk, self._log_episodes = self.config.recipe.chunk, log_episodes
@@ -72,7 +76,6 @@ class OpenEnded(Training):
             self._room = _room(self.config, total)
             memory.check(self.learner.method, 1, self._room)
             self.learner.grow(self._room, chunk)
-        self._stopping = False
         if self._behind is not None:
             self.collector.weights = self._behind
         if not self.run(list(listeners)):
