@@ -93,6 +93,9 @@ def test_what_is_unclear_is_not_advised():
     why, otherwise = (one["why"] for one in commands(found, (), (), PERIODS))
     assert why == "More seeds may decide it; only those are trained:"
     assert otherwise == "Or put gears 8,128 to the test at length:"
+    rising = found | {"still_rising": True}
+    assert typed(rising, (("--seeds", "0-2"),))[0] == "lowgear advise gym:Pendulum-v1 --seeds 0-2 --steps 6144"
+    assert "longer sweep" in commands(rising, (), (), PERIODS)[0]["why"]
 
 
 def test_an_undecided_width_is_put_to_the_test_alone():

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 LONGER = 10  # times the sweep's steps: what a training is advised to take
-LARGER = 3  # times its own steps: a sweep after which nothing had been learned
+LARGER = 3  # times its own steps: the sweep after one that was too short
 NO_MASTER = "No master is needed, unless longer training asks for more."
 Report = dict[str, Any]  # of advice.json
 
@@ -93,16 +93,19 @@ def commands(
 ) -> list[dict[str, str]]:
     """What to type next, each with its reason; `typed` are the options of the sweep that were not left to it."""
     if not report["learned"]:
-        steps = {"--steps": str(LARGER * report["steps"])}
-        return [_command("More steps may tell:", _sweep(report, typed, steps))]
+        return [_command("More steps may tell:", _sweep(report, typed, _longer(report)))]
     train = _Trainings(report, assignments, periods)
     chosen, candidate = report["chosen"], report["candidate"]
     if not _is_best(report):
         return train.of(chosen["gears"], chosen["periods"], f"Trains {_named(chosen)}:")
     if candidate is None:
         return [_command(f"Trains {_named(chosen)}:", train.alone(beside_wider=True))]
-    more = {"--seeds": _seeds(_twice(report["seeds"]))}
-    first = _command("More seeds may decide it; only those are trained:", _sweep(report, typed, more))
+    if report["still_rising"]:
+        why, larger = "A longer sweep may decide it, since returns still rose:", _longer(report)
+    else:
+        seeds = _seeds(_twice(report["seeds"]))
+        why, larger = "More seeds may decide it; only those are trained:", {"--seeds": seeds}
+    first = _command(why, _sweep(report, typed, larger))
     return [
         first,
         *train.of(candidate["gears"], candidate["periods"], f"Or put {_named(candidate)} to the test at length:"),
@@ -146,6 +149,10 @@ def _sweep(report: Report, typed: Sequence[tuple[str, str]], changed: dict[str, 
     """The same sweep, larger."""
     kept = [(option, value) for option, value in typed if option not in changed]
     return ["lowgear", "advise", report["task"], *(word for pair in (*kept, *changed.items()) for word in pair)]
+
+
+def _longer(report: Report) -> dict[str, str]:
+    return {"--steps": str(LARGER * report["steps"])}
 
 
 def _command(why: str, parts: Sequence[str]) -> dict[str, str]:
