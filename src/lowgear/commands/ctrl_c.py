@@ -38,10 +38,10 @@ def begin() -> None:
         return
     heard, told = os.pipe()
     os.set_blocking(told, False)
-    threading.Thread(target=_watch, args=(heard,), name="ctrl-c", daemon=True).start()
     sys.unraisablehook = _lost
     signal.signal(signal.SIGINT, _hear)
     signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(heard,), name="ctrl-c", daemon=True).start()
 
 
 def say(line: str) -> None:
