@@ -30,8 +30,17 @@ SEEDS = "900-904"  # never used before
 EPISODES = 200
 SETTINGS = 7
 FRONTIER_EPISODES = 50  # at each of them, and of each seed
-STEPS = {"MountainCarContinuous-v0": 100_000, "FetchPickAndPlace-v1": 1_000_000, "FetchSlide-v1": 1_000_000}
+STEPS = {
+    "MountainCarContinuous-v0": 100_000,
+    "Ant-v3": 400_000,
+    "walker-stand": 500_000,
+    "reacher-easy": 500_000,
+    "HalfCheetah-v3": 600_000,
+    "FetchPickAndPlace-v1": 1_000_000,
+    "FetchSlide-v1": 1_000_000,
+}
 STEPS_OTHERWISE = 300_000
+ENVIRONMENTS = 4  # of each agent, as `lowgear train` has them where a GPU learns
 MOST_BYTES = 3_000_000  # of a task's policies
 VARIANTS = ("asymmetric", "small-only", "large-only")
 # Best public scores by the steps they took: FlashSAC, XQC, BRO, SimBaV2, TQC, TD3, TRPO, SAC.
@@ -59,10 +68,10 @@ BEST_KNOWN = {
 def main(): ...
 
 
-def study_command(task, out, steps, options=()):
+def study_command(task, out, steps):
     """What trains and evaluates a row; a finished one is not repeated."""
-    words = ["study", "performance", task, "--seeds", SEEDS, "--steps", steps, "--episodes", EPISODES, "--out", out]
-    return ["lowgear", *map(str, words), *options]
+    words = ["study", "performance", task, "--seeds", SEEDS, "--steps", steps, "--episodes", EPISODES]
+    return ["lowgear", *map(str, words), "--set", f"environments={ENVIRONMENTS}", "--out", str(out)]
 
 
 def frontier_command(run):
@@ -74,13 +83,10 @@ def frontier_command(run):
 @click.argument("task")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("runs/evidence"), show_default=True)
 @click.option("--steps", type=int, help="Of each agent.  [default: as in results/evidence]")
-@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="As `lowgear train` takes them.")
-def reproduce(task, out, steps, assignments):
+def reproduce(task, out, steps):
     """Train and evaluate the row of TASK from nothing; what exists in OUT is not repeated."""
     task = find(task).name
-    options = [word for assignment in assignments for word in ("--set", assignment)]
-    command = study_command(task, out, steps or STEPS.get(task, STEPS_OTHERWISE), options)
-    call(command)
+    call(study_command(task, out, steps or STEPS.get(task, STEPS_OTHERWISE)))
     for run in finished(out):
         if run.read_config().task == task:
             call(frontier_command(str(run.path)))
@@ -94,9 +100,13 @@ def call(command):
 
 
 def finished(store):
-    """The finished runs of a store."""
+    """The finished runs of a store that are rows; other studies keep theirs there too."""
     runs = [RunDirectory(path.parent) for path in sorted(Path(store).glob("runs/*/config.json"))]
-    return [run for run in runs if run.finished(run.read_config())]
+    return [run for run in runs if is_row(config := run.read_config()) and run.finished(config)]
+
+
+def is_row(config):
+    return {agent.variant for agent in config.agents} == set(VARIANTS)
 
 
 @main.command()
@@ -141,14 +151,11 @@ def read_row(run, device=None, commit=None, note=""):
         summary = scores.get(f"agent {number}, {EPISODES} episodes")
         if summary is not None:
             seeds[agent.variant].append({"agent": number, "seed": agent.seed} | summary)
-    overrides = [
-        f"--set {name}={getattr(config.recipe, name)}" for name in ("environments",) if config.recipe.environments > 1
-    ]
     frontier = json.loads(run.evaluation.read_text()) if run.evaluation.exists() else None
     return {
         "task": task.name,
         "commands": [
-            " ".join(study_command(task.name, "OUT", config.steps, overrides)),
+            " ".join(study_command(task.name, "OUT", config.steps)),
             " ".join(frontier_command(f"OUT/runs/{run.path.name}")),
         ],
         "commit": commit or made.get("commit"),

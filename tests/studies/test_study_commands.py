@@ -182,6 +182,7 @@ def test_distillation_teaches_students_of_the_width_that_asymmetric_agents_pay_f
     assert [row["steps"] for row in found[3:]] == ["1250", "1250", "2048"]  # pairs, labels, GAIL's own steps
 
 
+@pytest.mark.slow
 def test_students_are_taught_once(studies, performance, monkeypatch) -> None:  # noqa: ARG001
     first = study(studies, "distillation", "reacher-easy")
     for name in ("clone", "dagger", "gail"):
@@ -208,6 +209,7 @@ def test_a_dry_run_leaves_nothing_behind(tmp_path) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_killed_study_goes_on(tmp_path) -> None:
     arguments = ["study", "performance", "reacher-easy", "--recipe", "paper", "--steps", "2304", "--gears", "2,4"]
     command = [sys.executable, "-m", "lowgear", *arguments, "--episodes", "1", "--seeds", "0", "--out", str(tmp_path)]

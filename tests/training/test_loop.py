@@ -211,6 +211,7 @@ def test_the_same_seed_is_the_same_run_and_another_is_not(tmp_path):
     assert policy_bytes(first, 1)[0] != policy_bytes(other, 1)[0]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_an_error_and_the_run_goes_on_later(tmp_path):
     path = tmp_path / "run"
     options = ["--recipe", "paper", "--steps", "1024", "--gears", "2,4", "--evaluate-every", "0"]

@@ -23,6 +23,7 @@ from lowgear.policy.networks import leaves_of
 from lowgear.training import parallel
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
+from lowgear.training.shard import programs_of
 from tests.fixtures.training import SMALL, Hear, StopAt, StopsAt, policy_bytes, without_speed
 
 slow = pytest.mark.slow
@@ -99,7 +100,8 @@ class StopsCompiling(Hear):
 def test_a_run_that_is_stopped_while_it_compiles_waits_no_longer(whole, tmp_path, monkeypatch, queues):
     monkeypatch.setattr(parallel, "has_accelerator", lambda: queues)
     directory = RunDirectory(tmp_path / "run")
-    for again in range(2):  # a run that goes on compiles anew
+    for again in range(2):  # a run that goes on compiles anew, in another process
+        programs_of.cache_clear()
         training = make(directory)
         assert training.run([StopsCompiling(training)]) is False
         assert training.learner.rounds == 0

@@ -23,7 +23,7 @@ from lowgear.learning.learners import AgentParameters
 from lowgear.learning.method import Method
 from lowgear.policy.arrays import FloatArray
 from lowgear.training.device import DeviceThread, has_accelerator, keep_compiled_programs
-from lowgear.training.shard import LearnerStates, Programs, Published, Shard, folded, on_host, own_errors
+from lowgear.training.shard import LearnerStates, Published, Shard, folded, on_host, own_errors, programs_of
 
 Metrics = dict[str, FloatArray]
 
@@ -82,7 +82,7 @@ class ParallelLearner:
         self.queues = has_accelerator()  # a round may be started before the last is done
         self.time = 0  # updates so far
         self.rounds, self.busy_seconds = 0, 0.0  # of updates, and what they took from start to the last job's end
-        programs = Programs(method)
+        programs = programs_of(method)
         self._shards = [Shard(programs, slice(a, b), agents, capacity) for a, b in itertools.pairwise(bounds)]
         groups = balanced(range(method.learners) if which is None else which, parts, method)
         self.jobs = [Job(s, group) for s in range(shards) for group in groups]

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -70,6 +70,12 @@ class Programs:
         for learner, state in zip(self.method.gears, learners[:-1], strict=True):
             actors |= dict(zip(learner.gears, learner.actors(state), strict=True))
         return (*(actors[gear] for gear in sorted(actors)), jax.vmap(self.method.master.actor)(learners[-1]))
+
+
+@lru_cache(maxsize=4)
+def programs_of(method: Method) -> Programs:
+    """Those of a method; a run that goes on, or the next one of the same shapes, finds them compiled."""
+    return Programs(method)
 
 
 class Shard:
