@@ -34,7 +34,7 @@ def summary(row, rows, best_known):
         "steps": row["steps"],
         "ours": ours,
         "large": large,
-        "small": by_label.get("small-only"),
+        "small": by_label["small-only"],
         "paper": published,
         "saved": ours.mean("flops_reduction"),
         "beats_large": ours.score.mean >= published.large_only[0] and ours.mean("flops_reduction") >= SAVED,
@@ -72,19 +72,20 @@ def head(facts):
 def readme_table(facts):
     """The paper's figures and ours, a line for each task."""
     lines = [
-        "| task | paper: large-only | paper: asymmetric | saved | steps | large-only | asymmetric | saved |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| task | paper: large-only | asymmetric | saved | ours: steps | small-only | large-only | asymmetric | saved |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for fact in facts:
-        paper, large, ours = fact["paper"], fact["large"].score, fact["ours"].score
+        paper, small, large, ours = fact["paper"], fact["small"].score, fact["large"].score, fact["ours"].score
         cells = [
             fact["task"],
             pair(*paper.large_only),
             pair(*paper.asymmetric),
             f"{paper.flops_reduction:.1%}",
             thousands(fact["steps"]),
+            pair(small.mean, small.std),
             pair(large.mean, large.std),
-            pair(ours.mean, ours.std),
+            f"**{pair(ours.mean, ours.std)}**" if fact["beats_large"] else pair(ours.mean, ours.std),
             f"{fact['saved']:.1%}",
         ]
         lines.append("| " + " | ".join(cells) + " |")
