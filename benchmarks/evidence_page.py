@@ -9,6 +9,7 @@ from lowgear.report.style import variant_style
 BEGIN, END = "<!-- evidence -->", "<!-- end of evidence -->"
 COLUMNS = 4
 NEAR = 0.9  # of the best known score counts as near it
+TICKS, LIMITS = (0.03, 0.1, 0.3, 1.0), (0.017, 1.25)  # shares of FLOPs in the picture
 SAVED = 0.8  # of FLOPs: what the claim demands
 
 
@@ -72,7 +73,8 @@ def head(facts):
 def readme_table(facts):
     """The paper's figures and ours, a line for each task."""
     lines = [
-        "| task | paper: large-only | asymmetric | saved | ours: steps | small-only | large-only | asymmetric | saved |",
+        "| task | paper: large-only | asymmetric | saved "
+        "| ours: steps | small-only | large-only | asymmetric | saved |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for fact in facts:
@@ -116,10 +118,10 @@ def write_picture(evaluations, folder):
     rows = -(-len(evaluations) // COLUMNS)
     canvas = Figure(figsize=(2.6 * COLUMNS, 2.0 * rows + 0.3), layout="constrained")
     FigureCanvasAgg(canvas)
-    places = canvas.subplots(rows, COLUMNS, squeeze=False).flat
+    places = list(canvas.subplots(rows, COLUMNS, squeeze=False).flat)
     for axes, (row, evaluation) in zip(places, evaluations, strict=False):
         draw_frontier(axes, row, evaluation)
-    for axes in list(places)[len(evaluations) :]:
+    for axes in places[len(evaluations) :]:
         axes.set_axis_off()
     handles, labels = canvas.axes[0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, fontsize=8)
@@ -139,7 +141,6 @@ def draw_frontier(axes, row, evaluation):
         axes.fill_between(
             x, *zip(*((s.mean_low, s.mean_high) for s in line), strict=True), color=style.colour, alpha=0.15
         )
-    style = variant_style("asymmetric")
     published = [("asymmetric", 1 - paper.flops_reduction, paper.asymmetric), ("large-only", 1.0, paper.large_only)]
     for name, x, (score, _) in published:
         style = variant_style(name)
@@ -154,6 +155,9 @@ def draw_frontier(axes, row, evaluation):
         )
     axes.set_title(row["task"], fontsize=8, loc="left")
     axes.set_xscale("log")
+    axes.set_xticks(TICKS, [f"{share:.0%}" for share in TICKS])
+    axes.minorticks_off()
+    axes.set_xlim(*LIMITS)
     axes.tick_params(labelsize=6.5)
     axes.grid(color="#e4e4e4", linewidth=0.6)
     axes.spines[["right", "top"]].set_visible(False)
