@@ -126,9 +126,7 @@ def write_picture(evaluations, folder):
     handles, labels = canvas.axes[0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, fontsize=8)
     canvas.supxlabel("share of the large gear's FLOPs", fontsize=9)
-    for kind in ("png", "svg"):
-        metadata = {"Date": None} if kind == "svg" else None
-        canvas.savefig(folder / f"frontiers.{kind}", dpi=150, metadata=metadata)
+    canvas.savefig(folder / "frontiers.png", dpi=150)
 
 
 def draw_frontier(axes, row, evaluation):

@@ -104,6 +104,17 @@ def test_labels_of_points_keep_off_each_other() -> None:
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
 
 
+def test_a_long_note_stays_within_the_picture() -> None:
+    note = "Star: the policies' own setting, which export ships. Large marks: means, with 95% bootstrap intervals. " * 2
+    canvas = matplotlib_figure._draw(
+        Figure("f", "f", "", note, (Chart(Axis("x", 0, 1), Axis("y", 0, 1), ()),), (6.5, 4))
+    )
+    canvas.draw_without_rendering()
+    box = canvas._supxlabel.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= canvas.bbox.width
+    assert canvas.get_supxlabel().split() == note.split()
+
+
 def test_rows_are_stacked_below_their_stills(tmp_path: Path) -> None:
     steps = Axis("step", 0, 3)
     rows = (

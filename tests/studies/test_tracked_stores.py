@@ -24,6 +24,7 @@ LIMIT_S = 600
 def alone(tmp_path, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", COMPILE_QUICKLY)
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
+    monkeypatch.delenv("WANDB_SERVICE", raising=False)  # of this process, if wandb was used in it: a shell has none
     with no_accounts(tmp_path / "home"):
         yield
 

@@ -4,6 +4,7 @@ import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from lowgear.report.text import tick
 PNG_DPI = 200
 LONG_HEADING = 28  # letters that fit beside the facts
 LETTERS = 15  # of a legend in an inch
+NOTE_LETTERS = 16  # of a note in an inch
 LINES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 3)), "dotted": ":", "dashdot": "-.", "": "none"}
 LABEL_OFFSETS = (5, 17, 29)  # points between a point and its label, the nearest that is free
 INK = 0.8  # letters are this much darker than what they name
@@ -80,9 +82,14 @@ def _draw(figure: Figure) -> Canvas:
     x, y = (0.012, 0.94) if long else (0.988, 0.988)
     canvas.text(x, y, figure.facts, ha="left" if long else "right", va="top", fontsize=8.5, color=GREY)
     if not noted:
-        canvas.supxlabel(figure.note, fontsize=8, color=GREY)
+        canvas.supxlabel(_within(figure.note, figure.size[0]), fontsize=8, color=GREY)
     _part_labels(canvas, [text for axes in places for text in axes.texts if isinstance(text, Annotation)])
     return canvas
+
+
+def _within(note: str, inches: float) -> str:
+    """A note whose lines are no wider than the picture."""
+    return "\n".join(fill(line, int(inches * NOTE_LETTERS)) for line in note.split("\n"))
 
 
 def _side_by_side(canvas: Canvas, figure: Figure) -> list[Axes]:

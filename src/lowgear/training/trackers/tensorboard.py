@@ -12,7 +12,6 @@ from lowgear.training.trackers.described import hparams, run_name
 from lowgear.training.trackers.protocol import POPULATION, TABLE_COLUMNS, Ids, Rows, TrackedRun, cells, numbers
 
 FOLDER = "tensorboard"  # of the run's directory
-FLUSH_EVERY_S = 120.0  # what TensorBoard reads
 SCORES = ("evaluation/return_mean", "evaluation/large_share", "evaluation/flops_reduction")  # beside the hparams
 RGBA = 4  # as TensorBoard numbers what a picture's colours are
 
@@ -28,7 +27,7 @@ class TensorBoard:
         """One file of events for each agent."""
         from tensorboardX.summary import hparams as summaries
 
-        self._run, self._flushed = run, time.perf_counter()
+        self._run = run
         self._population = _EventFile(run.path / FOLDER / POPULATION)
         self._agents = [
             _EventFile(run.path / FOLDER / run_name(run.config, agent)) for agent in range(len(run.config.agents))
@@ -46,10 +45,8 @@ class TensorBoard:
         for line in lines:
             for name, value in numbers(line).items():
                 self._agents[line["agent"]].add(scalar(f"{group}/{name}", value), line["steps"])
-        if time.perf_counter() - self._flushed >= FLUSH_EVERY_S:
-            self._flushed = time.perf_counter()
-            for file in self._agents:
-                file.flush()
+        for agent in {line["agent"] for line in lines}:
+            self._agents[agent].flush()  # what was told is there, also after a kill
 
     def table(self, name: str, rows: Rows) -> None:
         """As text, which TensorBoard reads as Markdown."""
