@@ -328,9 +328,7 @@ def _after(controller: Controller) -> State:
 
 
 def _listed(coefficient: float | Sequence[float] | None) -> Sequence[float] | None:
-    if coefficient is None or isinstance(coefficient, Sequence):
-        return coefficient
-    return (coefficient,)
+    return coefficient if coefficient is None or isinstance(coefficient, Sequence) else (coefficient,)
 
 
 def _steps(total_timesteps: float) -> int:

@@ -38,7 +38,10 @@ class AgentParameters(NamedTuple):
 
 
 class GearLearner(Protocol):
-    """Trains the actors of one gear, or of several that share what they learn."""
+    """Trains the actors of one gear, or of several that share what they learn.
+
+    Hashable, and equal to another only where both compile to the same: a frozen dataclass of settings.
+    """
 
     @property
     def gears(self) -> tuple[int, ...]:
