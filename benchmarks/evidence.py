@@ -36,7 +36,9 @@ FRONTIER_EPISODES = 50  # at each of them, and of each seed
 STEPS = {
     "MountainCarContinuous-v0": 100_000,
     "Ant-v3": 400_000,
+    "Walker2d-v3": 500_000,
     "walker-stand": 500_000,
+    "finger-spin": 500_000,
     "reacher-easy": 500_000,
     "HalfCheetah-v3": 600_000,
     "FetchPickAndPlace-v1": 1_000_000,

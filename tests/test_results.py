@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import lowgear
 from lowgear.config.run import RunConfig
 from lowgear.envs import make_env
 from lowgear.evaluation.evaluate import play_policies, scored_by_success, summarise
@@ -36,6 +37,16 @@ def test_committed_policies_score_what_is_committed(path):
             assert now["return_mean"] == pytest.approx(then["return_mean"], abs=room)
         room = then["flops_reduction_ci95"] + SAME
         assert now["flops_reduction"] == pytest.approx(then["flops_reduction"], abs=room)
+
+
+@pytest.mark.results
+@pytest.mark.parametrize("path", ROWS, ids=[path.parent.name for path in ROWS])
+def test_a_committed_policy_becomes_checked_c(path, tmp_path):
+    row = json.loads(path.read_text())
+    policy = path.parent / "policies" / f"agent{row['scores']['asymmetric'][0]['agent']}.safetensors"
+    report = lowgear.export(policy, "c", tmp_path / "c")
+    assert report["checked"]["from_environment"]
+    assert report["checked"]["wrong_gears"] == 0
 
 
 @pytest.mark.parametrize("path", ROWS, ids=[path.parent.name for path in ROWS])

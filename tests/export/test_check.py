@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from lowgear import LowgearError
-from lowgear.export.check import ExportedStep, compare, require_equal
+from lowgear.evaluation.record import respond
+from lowgear.export.c_format import c_files, run_self_test
+from lowgear.export.c_library import build_library
+from lowgear.export.check import TOLERANCE, ExportedStep, compare, require_equal, tolerance
 from tests.fixtures.policies import STEPS, episodes_of, policy_of
 
 TIED = [1, 1 + 1e-6, 0, 0, 0, 0]  # of six choices
@@ -77,3 +80,39 @@ def test_a_gear_that_does_not_exist_is_refused():
     found, _ = check(lambda t, step: step._replace(choice=7, gear=7) if t == 0 else step, values=TIED)
     assert found.wrong_gears == 1
     assert found.largest_action_error == np.inf
+
+
+SPREAD = 1e-3  # of observations around 1: what they say is in their last digits
+
+
+def hardly_varying():
+    """An episode whose observations hardly vary, of a policy that normalises them in its first layers."""
+    policy = policy_of()
+
+    def normalised(layers):
+        (weight, bias), *rest = layers
+        return [(weight / np.float32(SPREAD), bias - weight.sum(axis=1) / np.float32(SPREAD)), *rest]
+
+    weights = policy.weights
+    weights = weights._replace(gears=tuple(map(normalised, weights.gears)), master=normalised(weights.master))
+    noise = np.random.default_rng(0).standard_normal((STEPS, policy.header.obs_dim))
+    return respond(replace(policy, weights=weights), (1 + SPREAD * noise).astype(np.float32))
+
+
+def test_rounding_of_the_network_itself_is_allowed_for(tmp_path, gcc):
+    episode = hardly_varying()
+    library = build_library(
+        c_files(episode.policy, "robot", "float32", [episode]), "robot", episode.policy, tmp_path, gcc
+    )
+    found = require_equal(compare(library, [episode]), "x")
+    assert TOLERANCE < found.largest_action_error < found.allowed_action_error < 0.01
+    assert "0 wrong actions" in run_self_test(tmp_path, "robot", gcc)
+    assert tolerance([episode]).value > TOLERANCE
+    assert tolerance(episodes_of(policy_of(), 1)) == (TOLERANCE, TOLERANCE)
+
+
+def test_more_than_rounding_is_refused_there_too():
+    episode = hardly_varying()
+    found = compare(Playback(episode, lambda _, step: step._replace(action=step.action - np.float32(0.01))), [episode])
+    with pytest.raises(LowgearError, match=r"off by up to 0\.01 of half their range"):
+        require_equal(found, "x")

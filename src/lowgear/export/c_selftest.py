@@ -4,7 +4,7 @@ import numpy as np
 
 from lowgear.evaluation.record import Episode
 from lowgear.export.c_arrays import array
-from lowgear.export.check import TOLERANCE
+from lowgear.export.check import tolerance
 from lowgear.policy.file import Policy, PolicyHeader
 
 
@@ -21,7 +21,7 @@ def selftest_source(policy: Policy, name: str, example: Episode) -> str:
 {array(f"{name}_example_gear", example.gear, "unsigned char")}\
 {array(f"{name}_example_low", header.action_low)}\
 {array(f"{name}_example_high", header.action_high)}\
-{array(f"{name}_example_tolerance", TOLERANCE * np.maximum(half, np.finfo(np.float32).tiny))}
+{array(f"{name}_example_tolerance", tolerance([example]).action * np.maximum(half, np.finfo(np.float32).tiny))}
 {_bad_input_source(header, name)}
 int main(void)
 {{

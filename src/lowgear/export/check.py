@@ -1,11 +1,13 @@
 """Every export against the network that it came from, step by step, on recorded episodes.
 
 Before each step the exported controller is given the state that the network was in, so that one difference is counted
-once and does not carry on. A pick may differ only where the network's two best values tie within rounding.
+once and does not carry on. A pick may differ only where the network's two best values tie within rounding. Rounding is
+the network's own: how far its float32 sums are from the same ones in double precision. Where observations hardly vary,
+their normalisation makes large weights of opposite effect, and sums in another order differ in the fifth digit.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,8 +18,10 @@ from lowgear.evaluation.record import Episode
 from lowgear.policy.arrays import DoubleArray, FloatArray
 from lowgear.policy.controller import Controller
 from lowgear.policy.file import Policy
+from lowgear.policy.networks import leaves_of, with_leaves
 
 TOLERANCE = 1e-5  # of an action, in halves of its range; and of the master's values, relative, below which they tie
+ROUNDINGS = 10  # times the network's own rounding, where that is more: sums one after the other round more than NumPy's
 
 
 class StateBefore(NamedTuple):
@@ -45,6 +49,13 @@ class ExportedController(Protocol):
         """One step from a state."""
 
 
+class Tolerance(NamedTuple):
+    """What counts as the same."""
+
+    action: float  # in halves of its range
+    value: float  # of the master, relative to the best: below it two tie
+
+
 @dataclass(frozen=True)
 class Comparison:
     """What a comparison found, as it stands in export.json."""
@@ -55,15 +66,16 @@ class Comparison:
     wrong_gears: int  # picks or gears that differ, ties not counted
     ties: int  # picks that differ where the best values tie
     largest_action_error: float  # in halves of the action's range
+    allowed_action_error: float
     from_environment: bool  # False: random observations
 
 
 def compare(exported: ExportedController, episodes: Sequence[Episode], from_environment: bool = True) -> Comparison:
     """Play recorded episodes through an exported controller."""
-    wrong, ties, largest = 0, 0, 0.0
+    wrong, ties, largest, allowed = 0, 0, 0.0, tolerance(episodes)
     for episode in episodes:
         policy, gears = episode.policy, len(episode.policy.header.gears)
-        network, tied = Controller.from_policies([policy]), margins(episode) <= TOLERANCE
+        network, tied = Controller.from_policies([policy]), margins(episode) <= allowed.value
         for t, (state, observation) in enumerate(zip(states_of(episode), episode.observation, strict=True)):
             choice, gear = int(episode.choice[t]), int(episode.gear[t])
             step = exported.step_from(state, observation)
@@ -82,6 +94,7 @@ def compare(exported: ExportedController, episodes: Sequence[Episode], from_envi
         wrong_gears=wrong,
         ties=ties,
         largest_action_error=largest,
+        allowed_action_error=allowed.action,
         from_environment=from_environment,
     )
 
@@ -104,13 +117,46 @@ def put(network: Any, state: StateBefore) -> None:
 
 def require_equal(comparison: Comparison, what: str) -> Comparison:
     """The comparison, if the export acts as the network; else an error."""
-    if comparison.wrong_gears or not comparison.largest_action_error <= TOLERANCE:
+    if comparison.wrong_gears or not comparison.largest_action_error <= comparison.allowed_action_error:
         raise LowgearError(
             f"{what} does not act as the network it came from: {comparison.wrong_gears} of {comparison.steps} steps in "
             f"another gear, actions off by up to {comparison.largest_action_error:.2g} of half their range (allowed "
-            f"{TOLERANCE:g}); nothing was written"
+            f"{comparison.allowed_action_error:.2g}); nothing was written"
         )
     return comparison
+
+
+def tolerance(episodes: Sequence[Episode]) -> Tolerance:
+    """What two ways to compute the same network may differ by on these episodes."""
+    found = [_rounding(episode) for episode in episodes]
+    return Tolerance(*(max(TOLERANCE, ROUNDINGS * max(column)) for column in zip(*found, strict=True)))
+
+
+def _rounding(episode: Episode) -> Tolerance:
+    """How far the network's own sums are from the same ones in double precision."""
+    policy = episode.policy
+    doubles = with_leaves(policy.weights, [leaf.astype(np.float64) for leaf in leaves_of(policy.weights)])
+    action, values = _outputs(policy, episode)
+    exact_action, exact_values = _outputs(replace(policy, weights=doubles), episode)
+    largest = np.maximum(1.0, np.abs(exact_values).max(axis=-1, keepdims=True))
+    return Tolerance(_finite_gap(action, exact_action), _finite_gap(values / largest, exact_values / largest))
+
+
+def _outputs(policy: Policy, episode: Episode) -> tuple[FloatArray, FloatArray]:
+    """Actions and the master's values at every step of an episode; values of 0 where there is none."""
+    network = Controller.from_policies([policy], episode.steps)
+    network.choice[:] = episode.choice
+    if network.last_action is not None and network.fresh is not None:
+        network.last_action[:], network.fresh[:] = episode.last_action, np.arange(episode.steps) == 0
+    observation = episode.observation[None].astype(policy.weights.gears[-1][-1][0].dtype)
+    values = network.values(observation)[0] if episode.asked.any() else np.zeros((episode.steps, 1))
+    return network.act(observation)[0], np.where(np.isfinite(values), values, 0)
+
+
+def _finite_gap(one: npt.NDArray[np.floating], other: npt.NDArray[np.floating]) -> float:
+    """The largest difference of those that are numbers."""
+    gap = np.abs(one.astype(np.float64) - other)
+    return float(gap[np.isfinite(gap)].max(initial=0.0))
 
 
 def margins(episode: Episode) -> DoubleArray:
@@ -125,7 +171,7 @@ def margins(episode: Episode) -> DoubleArray:
 def clearest(episodes: Sequence[Episode]) -> Episode:
     """The episode whose closest pick is the least close, up to a tie if there is one: no rounding turns its picks."""
     episode = max(episodes, key=lambda episode: float(margins(episode).min()))
-    ties = np.flatnonzero(margins(episode) <= TOLERANCE)
+    ties = np.flatnonzero(margins(episode) <= tolerance([episode]).value)
     return episode.until(int(ties[0])) if ties.size and ties[0] > 0 else episode
 
 
