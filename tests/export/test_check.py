@@ -9,7 +9,7 @@ from lowgear import LowgearError
 from lowgear.evaluation.record import respond
 from lowgear.export.c_format import c_files, run_self_test
 from lowgear.export.c_library import build_library
-from lowgear.export.check import TOLERANCE, ExportedStep, compare, require_equal, tolerance
+from lowgear.export.check import LOOSEST, TOLERANCE, ExportedStep, compare, require_equal, tolerance
 from tests.fixtures.policies import STEPS, episodes_of, policy_of
 
 TIED = [1, 1 + 1e-6, 0, 0, 0, 0]  # of six choices
@@ -85,18 +85,18 @@ def test_a_gear_that_does_not_exist_is_refused():
 SPREAD = 1e-3  # of observations around 1: what they say is in their last digits
 
 
-def hardly_varying():
+def hardly_varying(spread=SPREAD):
     """An episode whose observations hardly vary, of a policy that normalises them in its first layers."""
     policy = policy_of()
 
     def normalised(layers):
         (weight, bias), *rest = layers
-        return [(weight / np.float32(SPREAD), bias - weight.sum(axis=1) / np.float32(SPREAD)), *rest]
+        return [(weight / np.float32(spread), bias - weight.sum(axis=1) / np.float32(spread)), *rest]
 
     weights = policy.weights
     weights = weights._replace(gears=tuple(map(normalised, weights.gears)), master=normalised(weights.master))
     noise = np.random.default_rng(0).standard_normal((STEPS, policy.header.obs_dim))
-    return respond(replace(policy, weights=weights), (1 + SPREAD * noise).astype(np.float32))
+    return respond(replace(policy, weights=weights), (1 + spread * noise).astype(np.float32))
 
 
 def test_rounding_of_the_network_itself_is_allowed_for(tmp_path, gcc):
@@ -116,3 +116,8 @@ def test_more_than_rounding_is_refused_there_too():
     found = compare(Playback(episode, lambda _, step: step._replace(action=step.action - np.float32(0.01))), [episode])
     with pytest.raises(LowgearError, match=r"off by up to 0\.01 of half their range"):
         require_equal(found, "x")
+
+
+def test_a_network_that_is_all_rounding_is_not_let_through():
+    episode = hardly_varying(1e-6)
+    assert tolerance([episode]) == (LOOSEST, LOOSEST)

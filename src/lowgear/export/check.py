@@ -21,6 +21,7 @@ from lowgear.policy.file import Policy
 from lowgear.policy.networks import leaves_of, with_leaves
 
 TOLERANCE = 1e-5  # of an action, in halves of its range; and of the master's values, relative, below which they tie
+LOOSEST = 1e-2  # the most that is ever allowed
 ROUNDINGS = 10  # times the network's own rounding, where that is more: sums one after the other round more than NumPy's
 
 
@@ -129,7 +130,8 @@ def require_equal(comparison: Comparison, what: str) -> Comparison:
 def tolerance(episodes: Sequence[Episode]) -> Tolerance:
     """What two ways to compute the same network may differ by on these episodes."""
     found = [_rounding(episode) for episode in episodes]
-    return Tolerance(*(max(TOLERANCE, ROUNDINGS * max(column)) for column in zip(*found, strict=True)))
+    largest = (ROUNDINGS * max(column) for column in zip(*found, strict=True))
+    return Tolerance(*(min(LOOSEST, max(TOLERANCE, each)) for each in largest))
 
 
 def _rounding(episode: Episode) -> Tolerance:
