@@ -10,6 +10,7 @@ from lowgear.evaluation.record import respond
 from lowgear.export.c_format import c_files, run_self_test
 from lowgear.export.c_library import build_library
 from lowgear.export.check import LOOSEST, TOLERANCE, ExportedStep, compare, require_equal, tolerance
+from lowgear.export.layers import quantise
 from tests.fixtures.policies import STEPS, episodes_of, policy_of
 
 TIED = [1, 1 + 1e-6, 0, 0, 0, 0]  # of six choices
@@ -121,3 +122,14 @@ def test_more_than_rounding_is_refused_there_too():
 def test_a_network_that_is_all_rounding_is_not_let_through():
     episode = hardly_varying(1e-6)
     assert tolerance([episode]) == (LOOSEST, LOOSEST)
+
+
+def test_int8_keeps_what_normalises_observations():
+    plain, narrow = hardly_varying(), hardly_varying().policy
+    rounded = respond(quantise(narrow, "int8"), plain.observation)
+    gears = [quantise(narrow, "int8").weights.gears[gear][place][0] for gear in (0, 1) for place in (0, 1)]
+    whole = [narrow.weights.gears[gear][place][0] for gear in (0, 1) for place in (0, 1)]
+    assert [np.array_equal(one, other) for one, other in zip(gears, whole, strict=True)] == [True, False] * 2
+    same = rounded.gear == plain.gear
+    assert same.mean() > 0.9
+    assert np.abs(rounded.action - plain.action)[same].mean() < 0.03

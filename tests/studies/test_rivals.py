@@ -139,7 +139,7 @@ def test_an_int8_rival_acts_as_the_compiled_int8_controller(kind: str, tmp_path)
     comparison = compare(compile_c(policy, tmp_path, cc, "int8"), episodes_of(played))
     assert comparison.wrong_gears == 0
     assert comparison.largest_action_error < 1e-6
-    assert any((a != b).any() for a, b in zip(*(p.weights.gears[-1][0] for p in (policy, played)), strict=True))
+    assert any((a != b).any() for a, b in zip(*(p.weights.gears[-1][1] for p in (policy, played)), strict=True))
     assert weight_bytes(played, "int8") == weight_bytes(policy, "int8")
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     type=click.Choice(["float32", "int8"]),
     default="float32",
     show_default=True,
-    help="int8: a quarter of the flash, for C; what it costs in return is measured and told.",
+    help="int8: about half of the flash, for C; what it costs in return is measured and told.",
 )
 @click.option("--license", "licence", metavar="ID", help="Of the model, for hub: mit, apache-2.0.  [default: unknown]")
 @click.option("--repo", metavar="OWNER/NAME", help="Where you will push it, for hub.")

@@ -1,10 +1,7 @@
 """C functions of the controller's networks: one product for each shape, one function for each gear and the master."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
 from lowgear.export.c_activations import NEEDS_EXP, activation_loops
 from lowgear.export.c_arrays import Shape, array, layer_arrays, shape_of
@@ -42,7 +39,7 @@ def dense_source(name: str, shape: Shape, int8: bool) -> str:
     terms = [f"x[i] * {cast}weight[i * {shape.columns} + j]"]
     terms += [f"x[i + {k}] * {cast}weight[(i + {k}) * {shape.columns} + j]" for k in range(1, 4)]
     text = f"""\
-static inline void {_dense_name(name, shape)}(const {kind} *restrict weight, {scale}const float *restrict start,
+static inline void {_dense_name(name, shape, int8)}(const {kind} *restrict weight, {scale}const float *restrict start,
     const float *restrict x, float *restrict y)
 {{
     int i, j;
@@ -124,7 +121,7 @@ def split_master(layers: Sequence[ExportedLayer], header: PolicyHeader) -> Maste
     return Master(
         [first._replace(weight=first.weight[:obs]), *layers[1:]],
         first._replace(weight=first.weight[obs:end]) if header.sees_action else None,
-        first.dequantised[-1] if header.sees_position else None,
+        first.weight[-1] if header.sees_position else None,
     )
 
 
@@ -164,9 +161,8 @@ def _start_source(name: str, own: str, master: Master) -> tuple[str, str]:
     """Arrays and statements that fill `start`, from which the master's first sums go on; nothing if from the bias."""
     arrays, text, sums, shape = "", "", f"{own}_0_bias[j]", shape_of(master.layers[0])
     if master.last is not None:
-        arrays, last = array(f"{own}_last_weight", *_typed(shape.pad(master.last.weight))), shape_of(master.last)
-        scale = "" if master.last.scale is None else f"{own}_0_scale, "
-        text = f"    {_dense_name(name, last)}({own}_last_weight, {scale}{own}_0_bias, state->last_action, start);\n"
+        arrays, last = array(f"{own}_last_weight", shape.pad(master.last.weight)), shape_of(master.last)
+        text = f"    {_dense_name(name, last)}({own}_last_weight, {own}_0_bias, state->last_action, start);\n"
         sums = "start[j]"
     if master.dial_row is not None:
         arrays += array(f"{own}_dial", shape.pad(master.dial_row))
@@ -188,13 +184,8 @@ def _best_source(header: PolicyHeader, choices: int) -> str:
 """
 
 
-def _typed(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
-    """With their type in C."""
-    return values, "int8_t" if values.dtype == np.int8 else "float"
-
-
-def _dense_name(name: str, shape: Shape) -> str:
-    return f"{name}_dense_{shape.inputs}_{shape.outputs}"
+def _dense_name(name: str, shape: Shape, int8: bool = False) -> str:
+    return f"{name}_dense_{shape.inputs}_{shape.outputs}{'_int8' * int8}"
 
 
 def _network_arrays(own: str, layers: Sequence[ExportedLayer]) -> str:
@@ -221,8 +212,9 @@ def _forward(
     for place, (layer, y) in enumerate(zip(layers, _rows(layers), strict=True)):
         shape = shape_of(layer)
         begin = start if start and place == 0 else f"{own}_{place}_bias"
-        scale = "" if layer.scale is None else f"{own}_{place}_scale, "
-        text += f"    {_dense_name(name, shape)}({own}_{place}_weight, {scale}{begin}, {x}, {y});\n"
+        int8 = layer.scale is not None
+        scale = f"{own}_{place}_scale, " if int8 else ""
+        text += f"    {_dense_name(name, shape, int8)}({own}_{place}_weight, {scale}{begin}, {x}, {y});\n"
         if y != "out":
             text += activation_loops(name, shape.loop(name), y, activation)
         x = y

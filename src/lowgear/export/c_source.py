@@ -28,10 +28,11 @@ NO_FAST_MATH = """\
 
 def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
     """NAME.c, with a whole episode to test itself on."""
-    header, upper, int8 = policy.header, name.upper(), weights == "int8"
+    header, upper = policy.header, name.upper()
     networks = exported_networks(policy, weights)
     gears, master = networks.gears, None if networks.master is None else split_master(networks.master, header)
     layers = [layer for network in gears.values() for layer in network] + ([] if master is None else master.all_layers)
+    products = sorted({(shape_of(layer), layer.scale is not None) for layer in layers})
     dial, functions = header.dial if policy.turns and master is not None else None, functions_of(header, networks)
     libm = [*libm_of(functions), *([] if dial is None else ["asinhf"])]
     parts = [
@@ -47,10 +48,10 @@ def c_source(policy: Policy, name: str, weights: str, example: Episode) -> str:
 #endif
 """,
         NO_FAST_MATH,
-        "#include <stdint.h>\n" if int8 or "expf" in libm else "",
+        "#include <stdint.h>\n" if any(int8 for _, int8 in products) or "expf" in libm else "",
         columns_source(name),
         activation_source(name, functions),
-        *(dense_source(name, shape, int8) for shape in sorted({shape_of(layer) for layer in layers})),
+        *(dense_source(name, *product) for product in products),
         _bounds_source(policy, name),
         *(gear_source(name, gear, own, header, networks.clips.get(gear)) for gear, own in gears.items()),
         "" if master is None else master_source(name, master, policy),

@@ -49,7 +49,11 @@ def holds(header: PolicyHeader) -> bool:
 
 
 def exported_networks(policy: Policy, weights: str = "float32") -> ExportedNetworks:
-    """With float32 or int8 weights; actors without the half of their last layer that only training needs."""
+    """With float32 or int8 weights; actors without the half of their last layer that only training needs.
+
+    First layers stay in float32: observations are normalised in them, so that what hardly varies has large weights and
+    a bias that takes most of it away again, and a step of int8 would be worth more than what is left.
+    """
     header = policy.header
     computing = [number for number, gear in enumerate(header.gears) if gear.computes]
     numbers = computing if header.forced_gear is None else [header.forced_gear]
@@ -81,7 +85,7 @@ def _export_layers(layers: Layers, weights: str, outputs: int | None = None) -> 
     """Layers of one agent; of the last one only the first `outputs`, if given."""
     pairs = [(weight[0], bias[0]) for weight, bias in layers]
     pairs[-1] = (pairs[-1][0][:, :outputs], pairs[-1][1][:outputs])
-    return [_export_layer(weight, bias, weights) for weight, bias in pairs]
+    return [_export_layer(*pair, weights if place else "float32") for place, pair in enumerate(pairs)]
 
 
 def _export_layer(weight: FloatArray, bias: FloatArray, weights: str) -> ExportedLayer:
