@@ -24,7 +24,7 @@ from lowgear.evaluation.imported import import_policy
 from lowgear.policy.controller import Controller
 from lowgear.policy.files import write_whole
 from lowgear.policy.foreign import load_statistics
-from lowgear.policy.networks import leaves_of, with_leaves
+from lowgear.policy.networks import doubled
 from lowgear.training.provenance import provenance
 
 POLICIES = {
@@ -51,8 +51,7 @@ def compared(folder, name, algorithm, task):
     statistics = statistics if statistics.exists() else None
     policy = import_policy(path, task, normalise=statistics).policy
     seen = observations(policy, task)
-    doubles = with_leaves(policy.weights, [leaf.astype(np.float64) for leaf in leaves_of(policy.weights)])
-    exact = acted(replace(policy, weights=doubles), seen.astype(np.float64))
+    exact = acted(replace(policy, weights=doubled(policy.weights)), seen.astype(np.float64))
     low, high = policy.bounds.low, policy.bounds.high
     original = in_halves(original_actions(path, algorithm, statistics, seen, low, high), low, high)
     case = {

@@ -18,7 +18,7 @@ from lowgear.evaluation.record import Episode
 from lowgear.policy.arrays import DoubleArray, FloatArray
 from lowgear.policy.controller import Controller
 from lowgear.policy.file import Policy
-from lowgear.policy.networks import leaves_of, with_leaves
+from lowgear.policy.networks import doubled
 
 TOLERANCE = 1e-5  # of an action, in halves of its range; and of the master's values, relative, below which they tie
 LOOSEST = 1e-2  # the most that is ever allowed
@@ -137,9 +137,8 @@ def tolerance(episodes: Sequence[Episode]) -> Tolerance:
 def _rounding(episode: Episode) -> Tolerance:
     """How far the network's own sums are from the same ones in double precision."""
     policy = episode.policy
-    doubles = with_leaves(policy.weights, [leaf.astype(np.float64) for leaf in leaves_of(policy.weights)])
     action, values = _outputs(policy, episode)
-    exact_action, exact_values = _outputs(replace(policy, weights=doubles), episode)
+    exact_action, exact_values = _outputs(replace(policy, weights=doubled(policy.weights)), episode)
     largest = np.maximum(1.0, np.abs(exact_values).max(axis=-1, keepdims=True))
     return Tolerance(_finite_gap(action, exact_action), _finite_gap(values / largest, exact_values / largest))
 

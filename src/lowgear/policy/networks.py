@@ -145,6 +145,11 @@ def with_leaves(weights: Weights, leaves: Sequence[FloatArray]) -> Weights:
     return Weights(tuple(gears), master, tariff, clips)
 
 
+def doubled(weights: Weights) -> Weights:
+    """The same numbers in double precision."""
+    return with_leaves(weights, [leaf.astype(np.float64) for leaf in leaves_of(weights)])
+
+
 def take(weights: Weights, which: int | slice) -> Weights:
     """Some agents of a population, or one as a population of one."""
     agents = which if isinstance(which, slice) else slice(which, which + 1)
