@@ -39,9 +39,9 @@ STEPS = {
     "Walker2d-v3": 500_000,
     "walker-stand": 500_000,
     "finger-spin": 500_000,
-    "reacher-easy": 500_000,
+    "reacher-easy": 1_000_000,
     "HalfCheetah-v3": 600_000,
-    "FetchPickAndPlace-v1": 1_000_000,
+    "FetchPickAndPlace-v1": 590_000,
     "FetchSlide-v1": 1_000_000,
 }
 STEPS_OTHERWISE = 300_000
