@@ -2,10 +2,12 @@
 
     python benchmarks/evidence.py reproduce walker-stand     # trains, evaluates, and shows it beside the committed row
     python benchmarks/evidence.py keep runs/evidence         # writes finished rows into results/evidence
+    python benchmarks/evidence.py tune finger-spin           # its committed policies within a fifth of the FLOPs
     python benchmarks/evidence.py show                       # results/evidence/README.md, tables, docs/pictures
 
 A row is `lowgear study performance TASK`: asymmetric (with a dial), small-only and large-only agents of five seeds in
-one population, 200 episodes each; then `lowgear evaluate --frontier 7 --episodes 50`.
+one population, 200 episodes each; then `lowgear evaluate --frontier 7 --episodes 50`. A row that falls short with the
+dial at its default also has `lowgear tune --max-flops 0.2`, and 200 episodes from other starts at what that found.
 """
 
 import json
@@ -24,6 +26,7 @@ from lowgear.evaluation.evaluate import scored_by_success
 from lowgear.report.settings import aggregate, own_settings
 from lowgear.studies import table
 from lowgear.studies.rows import SeedResult, TableRow
+from lowgear.training.provenance import provenance
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "results" / "evidence"
@@ -47,6 +50,8 @@ STEPS = {
 STEPS_OTHERWISE = 300_000
 ENVIRONMENTS = 4  # of each agent, as `lowgear train` has them where a GPU learns
 MOST_BYTES = 3_000_000  # of a task's policies
+MOST_FLOPS = 0.2  # of the large gear's, for tuned agents
+TUNED_SEED = 2  # of the episodes they are scored on; evaluations have 0, the search 1
 VARIANTS = ("asymmetric", "small-only", "large-only")
 # Best public scores by the steps they took: FlashSAC, XQC, BRO, SimBaV2, TQC, TD3, TRPO, SAC.
 BEST_KNOWN = {
@@ -196,11 +201,12 @@ def short(value):
 
 def as_text(row):
     """JSON with one line for each agent, so that a change can be read."""
-    long = {"scores", "frontier", "curves"}
+    long = {"scores", "tuned", "frontier", "curves"}
     head = json.dumps({key: value for key, value in row.items() if key not in long}, indent=1).removesuffix("\n}")
     frontier = row["frontier"] or {}
     parts = {
         "scores": {name: rounded(agents) for name, agents in row["scores"].items()},
+        **({"tuned": row["tuned"]} if row.get("tuned") else {}),
         "frontier": {key: value for key, value in frontier.items() if key != "agents"},
         "frontier_agents": rounded(frontier.get("agents", [])),
         "curves": row["curves"],
@@ -221,6 +227,50 @@ def rounded(agents):
         return [plain(each) for each in value] if isinstance(value, list) else short(value)
 
     return [{name: plain(value) for name, value in agent.items()} for agent in agents]
+
+
+@main.command()
+@click.argument("tasks", nargs=-1, required=True)
+def tune(tasks):
+    """Tune the committed asymmetric agents of TASKS to a fifth of the FLOPs, and add what they score to their rows."""
+    for task in tasks:
+        path = KEPT / find(task).name / "evidence.json"
+        row = read(path)
+        row["tuned"] = tuned(row, path.parent / "policies")
+        path.write_text(as_text(row))
+        click.echo(table.markdown(f"{row['task']}, within {MOST_FLOPS:.0%} of FLOPs", [tuned_row(row)], []))
+
+
+def tuned(row, policies):
+    """The asymmetric agents of a row within MOST_FLOPS: the setting of each, and its score on episodes of its own."""
+    agents = [agent["agent"] for agent in row["scores"]["asymmetric"]]
+    files = [f"agent{number}.safetensors" for number in agents]
+    search = ["lowgear", "tune", *files, "--max-flops", str(MOST_FLOPS)]
+    play = ["lowgear", "evaluate", *files, "--episodes", str(EPISODES), "--seed", str(TUNED_SEED)]
+    with TemporaryDirectory() as folder:
+        for file in files:
+            shutil.copy(policies / file, folder)  # tuning writes the setting into the file
+        found = [run["agents"][0] for run in call_for_json(search, folder)["runs"]]
+        scores = [run["agents"][0] for run in call_for_json(play, folder)["runs"]]
+    missed = [number for number, agent in zip(agents, found, strict=True) if not agent["meets"]]
+    if missed:
+        raise click.ClickException(
+            f"{row['task']}: no setting of agents {missed} stays within {MOST_FLOPS:.0%} of FLOPs"
+        )
+    return {
+        "commands": [" ".join(search), " ".join(play)],
+        "commit": provenance()["commit"],
+        "agents": rounded([score | {"agent": number} for number, score in zip(agents, scores, strict=True)]),
+    }
+
+
+def call_for_json(command, folder):
+    """What a command of Lowgear prints with --json, run in a folder."""
+    click.echo("$ " + " ".join(command), err=True)
+    told = subprocess.run(
+        [sys.executable, "-m", *command, "--json"], check=True, cwd=folder, stdout=subprocess.PIPE, text=True
+    )
+    return json.loads(told.stdout)
 
 
 def load_rows():
@@ -250,6 +300,15 @@ def table_rows(row):
         for variant in VARIANTS
         if row["scores"][variant]
     ]
+
+
+def tuned_row(row):
+    """A row's tuned agents, as a line of the study's table; None where it has none."""
+    if "tuned" not in row:
+        return None
+    seeds = tuple(SeedResult.of(agent["seed"], agent) for agent in row["tuned"]["agents"])
+    task = find(row["task"])
+    return TableRow(task, "asymmetric, tuned", seeds, paper.variant(task.name, "asymmetric"), row["steps"])
 
 
 def best_known(task, steps):
