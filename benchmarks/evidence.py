@@ -233,10 +233,11 @@ def rounded(agents):
 @click.argument("tasks", nargs=-1, required=True)
 def tune(tasks):
     """Tune the committed asymmetric agents of TASKS to a fifth of the FLOPs, and add what they score to their rows."""
+    commit = provenance()["commit"]  # before anything is written
     for task in tasks:
         path = KEPT / find(task).name / "evidence.json"
         row = read(path)
-        row["tuned"] = tuned(row, path.parent / "policies")
+        row["tuned"] = tuned(row, path.parent / "policies") | {"commit": commit}
         path.write_text(as_text(row))
         click.echo(table.markdown(f"{row['task']}, within {MOST_FLOPS:.0%} of FLOPs", [tuned_row(row)], []))
 
@@ -259,7 +260,6 @@ def tuned(row, policies):
         )
     return {
         "commands": [" ".join(search), " ".join(play)],
-        "commit": provenance()["commit"],
         "agents": rounded([score | {"agent": number} for number, score in zip(agents, scores, strict=True)]),
     }
 
