@@ -342,7 +342,7 @@ def show():
     (KEPT / "performance.md").write_text(table.markdown(title, rows, remarks))
     (KEPT / "performance.csv").write_text(table.comma_separated(rows))
     (KEPT / "performance.tex").write_text(table.latex(title, rows, remarks))
-    write_page(kept, KEPT / "README.md", ROOT / "README.md", table_rows, best_known)
+    write_page(kept, KEPT / "README.md", ROOT / "README.md", table_rows, tuned_row, best_known)
     evaluations = {row["task"]: aggregate(row["frontier"], own_of(row)) for row in kept}
     write_picture([(row, evaluations[row["task"]]) for row in kept], PICTURES)
     if LEAD in evaluations:
