@@ -125,7 +125,7 @@ RECIPES = {recipe.name: recipe for recipe in (MODERN, PAPER)}
 # gears of finger-spin in eleven stop at half the score.
 FETCH: dict[str, Any] = {"discount": 0.95, "target_rate": 0.02, "critic_normalise": False}
 MODERN_BY_TASK: dict[str, dict[str, Any]] = {
-    "MountainCarContinuous-v0": {"discount": 0.999, "noise_hold": 32, "random_steps": 10_000},
+    "MountainCarContinuous-v0": {"noise_hold": 32, "random_steps": 10_000},
     "Swimmer-v3": {"discount": 0.999},
     "BipedalWalker-v3": {"discount": 0.98},
     "finger-spin": {"critic_units": 256},
