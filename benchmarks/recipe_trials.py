@@ -50,14 +50,14 @@ def main(): ...
 @click.option("--note", default="")
 def keep(out, runs, commit, note):
     """Write what RUNS found to OUT."""
-    found = [condensed(run) for run in runs]
+    found = [part for run in runs for part in condensed(run)]
     out.parent.mkdir(parents=True, exist_ok=True)
     rows = ",\n".join(json.dumps(run) for run in found)
     out.write_text(f'{{"commit": {json.dumps(commit)}, "note": {json.dumps(note)}, "runs": [\n{rows}\n]}}\n')
 
 
 def condensed(path):
-    """A run directory in a few lines."""
+    """A run directory in a few lines, the agents of each discount apart."""
     config = RunDirectory(path).read_config()
     lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
     recipe, paper = asdict(config.recipe), asdict(PAPER)
@@ -66,30 +66,38 @@ def condensed(path):
         if line["kind"] == "evaluation":
             score = line["return_mean"] if line["success_rate"] is None else line["success_rate"]
             curves[line["agent"]].append([line["steps"], rounded(score), rounded(line["flops_reduction"])])
-    return {
-        "name": path.name,
-        "task": config.task,
-        "gears": [gear.to_json() for gear in config.gears],
-        "asked_steps": config.steps,
-        "episodes": config.evaluate_episodes,
-        "settings": {name: value for name, value in recipe.items() if value != paper[name]},
-        "agents": [
-            {"variant": agent.variant, "seed": agent.seed, "curve": curves[number]}
-            for number, agent in enumerate(config.agents)
-        ],
-        "frontier": beside(path, "frontier"),
-        "evaluation": beside(path, "evaluation"),
-    }
+    by_discount = defaultdict(list)
+    for number, agent in enumerate(config.agents):
+        by_discount[agent.discount].append(number)
+    return [
+        {
+            "name": path.name + f"-{discount:g}" * (len(by_discount) > 1),
+            "task": config.task,
+            "gears": [gear.to_json() for gear in config.gears],
+            "asked_steps": config.steps,
+            "episodes": config.evaluate_episodes,
+            "settings": {
+                name: value for name, value in (recipe | {"discount": discount}).items() if value != paper[name]
+            },
+            "agents": [
+                {"variant": config.agents[number].variant, "seed": config.agents[number].seed, "curve": curves[number]}
+                for number in numbers
+            ],
+            "frontier": beside(path, "frontier", numbers),
+            "evaluation": beside(path, "evaluation", numbers),
+        }
+        for discount, numbers in by_discount.items()
+    ]
 
 
-def beside(path, what):
-    """What `lowgear evaluate --json` printed for the run, if it did."""
+def beside(path, what, numbers):
+    """What `lowgear evaluate --json` printed for agents of the run, if it did."""
     file = path.with_name(f"{path.name}.{what}.json")
     if not file.exists() or not file.stat().st_size:
         return None
     report = json.loads(file.read_text())
     about = ("variant", "seed", *FIGURES)
-    rows = [{name: rounded(row[name]) for name in about} for row in report["agents"]]
+    rows = [{name: rounded(row[name]) for name in about} for row in report["agents"] if row["agent"] in numbers]
     return {"episodes": report["episodes"], "agents": rows}
 
 
