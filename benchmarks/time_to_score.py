@@ -43,7 +43,7 @@ CASES = {
         87.8,
         100_000,
         2_500,
-        {"learning_rate": 3e-4, "random_steps": 10_000},
+        {"discount": 0.999, "learning_rate": 3e-4, "random_steps": 10_000},
         (1e-4 / 30, 1e-3),
     ),
     "gym:Pendulum-v1": (-200.0, 60_000, 1_000, {}, (1e-3,)),
