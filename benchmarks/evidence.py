@@ -2,6 +2,7 @@
 
     python benchmarks/evidence.py reproduce walker-stand     # trains, evaluates, and shows it beside the committed row
     python benchmarks/evidence.py keep runs/evidence         # writes finished rows into results/evidence
+    python benchmarks/evidence.py join runs/evidence RUN RUN # runs of some of a row's agents each become one there
     python benchmarks/evidence.py tune finger-spin           # its committed policies within a fifth of the FLOPs
     python benchmarks/evidence.py show                       # results/evidence/README.md, tables, docs/pictures
 
@@ -14,6 +15,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,11 +23,12 @@ import click
 
 from lowgear.config import paper
 from lowgear.config.run_directory import RunDirectory
-from lowgear.config.tasks import find, published_tasks
+from lowgear.config.tasks import file_name, find, published_tasks
 from lowgear.evaluation.evaluate import scored_by_success
 from lowgear.report.settings import aggregate, own_settings
 from lowgear.studies import table
 from lowgear.studies.rows import SeedResult, TableRow
+from lowgear.studies.shards import merge
 from lowgear.training.provenance import provenance
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -227,6 +230,26 @@ def rounded(agents):
         return [plain(each) for each in value] if isinstance(value, list) else short(value)
 
     return [{name: plain(value) for name, value in agent.items()} for agent in agents]
+
+
+@main.command()
+@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+def join(store, runs):
+    """Put finished RUNS of the same settings and other agents together, as a run of STORE; they stay as they are."""
+    parts = [RunDirectory(path) for path in runs]
+    configs = [part.read_config() for part in parts]
+    if len({replace(config, agents=()) for config in configs}) > 1:
+        raise click.ClickException("the runs differ in more than their agents")
+    for part, config in zip(parts, configs, strict=True):
+        if not part.finished(config):
+            raise click.ClickException(f"{part.path} is not finished: lowgear train --resume {part.path}")
+    whole = replace(configs[0], agents=tuple(agent for config in configs for agent in config.agents))
+    joined = RunDirectory(store / "runs" / f"{file_name(whole.task)}-joined")
+    joined.path.parent.mkdir(parents=True, exist_ok=True)
+    joined.create(whole, json.loads(parts[-1].config.read_text())["provenance"])
+    merge(joined, parts)
+    click.echo(joined.path)
 
 
 @main.command()

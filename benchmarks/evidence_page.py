@@ -9,7 +9,7 @@ from lowgear.report.style import variant_style
 BEGIN, END = "<!-- evidence -->", "<!-- end of evidence -->"
 COLUMNS = 4
 NEAR = 0.9  # of the best known score counts as near it
-TICKS, LIMITS = (0.03, 0.1, 0.3, 1.0), (0.017, 1.25)  # shares of FLOPs in the picture
+TICKS, LIMITS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0), (0.0015, 1.35)  # shares of FLOPs in the picture
 SAVED = 0.8  # of FLOPs: what the claim demands
 
 
@@ -194,7 +194,7 @@ def draw_frontier(axes, row, evaluation):
         )
     axes.set_title(row["task"], fontsize=8, loc="left")
     axes.set_xscale("log")
-    axes.set_xticks(TICKS, [f"{share:.0%}" for share in TICKS])
+    axes.set_xticks(TICKS, [f"{100 * share:g}%" for share in TICKS])
     axes.minorticks_off()
     axes.set_xlim(*LIMITS)
     axes.tick_params(labelsize=6.5)
