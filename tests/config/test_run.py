@@ -195,7 +195,7 @@ def test_a_config_of_an_earlier_version_is_read():
     recipe = raw["recipe"]
     recipe |= {"goal_scale": True, "goal_normalise": True, "dial_reach": [1 / 30, 10.0]}
     later = ("actor_every", "lenient_twins", "first_alpha", "normalise_observations", "scale_rewards")
-    for name in (*later, "dial_ends", "dial_setting"):
+    for name in (*later, "dial_ends", "dial_setting", "updates_per_step"):
         del recipe[name]
     for agent in raw["agents"]:
         del agent["relative"]

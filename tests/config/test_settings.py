@@ -96,6 +96,8 @@ def test_settings_reach_the_run_and_values_that_make_no_sense_do_not() -> None:
     assert (config.recipe.actor_every, config.recipe.batch) == (4, 64)
     for assignment, message in (
         ("actor_every=3", "chunks have 64"),
+        ("updates_per_step=0", "updates per step 0: write 1 or more, 64 at most"),
+        ("updates_per_step=65", "updates per step 65: write 1 or more, 64 at most"),
         ("learning_rate=0", "above 0"),
         ("critic_activation=gelu", "write tanh or relu"),
         ("batch=0", "write 1 or more"),

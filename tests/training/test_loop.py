@@ -74,6 +74,20 @@ def test_a_broken_run_with_running_statistics_ends_as_an_unbroken_one(tmp_path, 
     assert without_speed(broken) == without_speed(whole)
 
 
+def test_several_updates_for_each_step_change_what_is_learned_and_nothing_else(tmp_path):
+    settings = SMALL | {"actor_every": 2}
+    once = run(tmp_path / "once", small_config("modern", overrides=settings))
+    config = small_config("modern", overrides=settings | {"updates_per_step": 3})
+    whole = run(tmp_path / "whole", config)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "broken", config, 288)
+    broken = run(tmp_path / "broken", config)
+    assert policy_bytes(broken, 1) == policy_bytes(whole, 1) != policy_bytes(once, 1)
+    assert without_speed(broken) == without_speed(whole)
+    steps = 512 - SMALL["random_steps"]  # beside which there were updates
+    assert (read_latest(once).updates, read_latest(whole).updates) == (steps, 3 * steps)
+
+
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
     return run(tmp_path_factory.mktemp("unbroken") / "run", DIALS)

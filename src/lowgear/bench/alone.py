@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from lowgear.config.recipes import Recipe
 from lowgear.envs.protocol import BatchEnv
 from lowgear.training.parallel import ParallelLearner
 
@@ -27,18 +28,18 @@ def environments_rate(env: BatchEnv, seconds: float) -> float:
     return env.num_envs * BLOCK * _rate(block, seconds)
 
 
-def learner_rate(learner: ParallelLearner, updates: int, agents: int, seconds: float) -> float:
-    """Updates per second of all agents together, on what is in the buffers."""
+def learner_rate(learner: ParallelLearner, recipe: Recipe, agents: int, seconds: float) -> float:
+    """Steps per second of all agents together that are learned from, on what is in the buffers."""
 
     def round_of_updates() -> None:
-        learner.start(updates)
+        learner.start(recipe.updates_per_chunk)
         while learner.under_way > learner.queues:
             learner.wait()
 
     rate = _rate(round_of_updates, seconds)
     while learner.under_way:
         learner.wait()
-    return agents * updates * rate
+    return agents * recipe.chunk * rate
 
 
 def _rate(call: Callable[[], None], seconds: float) -> float:

@@ -57,8 +57,8 @@ def measure(
       the better of `gemm_gflop_per_s_before` and `gemm_gflop_per_s_after`; `learner_share_of_gemm` and
       `loop_share_of_gemm`: of that rate, what the learner reaches while it runs, and what the whole loop reaches
     - `environments_alone_per_s`, `learner_alone_per_s`: steps of the same environments with random actions, and
-      updates, of all agents, each with the machine for itself, in the same run; `share_of_slower`: `agent_steps_per_s`
-      over the lesser of the two
+      steps that the updates would do for, of all agents, each with the machine for itself, in the same run;
+      `share_of_slower`: `agent_steps_per_s` over the lesser of the two; `updates_per_step` of each learner
     - `groups`: of agents that collect at once
     - `startup_s`: from Training's construction to the end of its first round of updates, random steps included
     - `peak_resident_bytes`, `peak_device_bytes` (None where JAX does not tell): of the process so far, so whatever ran
@@ -76,8 +76,7 @@ def measure(
             training.run([speed, *prepare(training)])
             report = _sizes(training) | speed.report(began)
             progress("the learner alone")
-            updates, agents = config.recipe.chunk, len(config.agents)
-            learning = alone.learner_rate(training.learner, updates, agents, ALONE_S)
+            learning = alone.learner_rate(training.learner, config.recipe, len(config.agents), ALONE_S)
             progress("the environments alone")
             stepping = alone.environments_rate(env, ALONE_S)
         report |= {
@@ -143,7 +142,7 @@ class SpeedListener(Listener):
             "share_waiting": waiting / wall,
             "share_other": (wall - collecting - waiting) / wall,
             "learner_busy_share": learning / wall,
-            "learner_updates_per_s": rounds * config.recipe.chunk * agents / learning,
+            "learner_updates_per_s": rounds * config.recipe.updates_per_chunk * agents / learning,
             "startup_s": last.timings.first_round_at - began,
         }
 
@@ -171,6 +170,7 @@ def _sizes(training: Training) -> dict[str, Any]:
         "critic_units": list(config.critic_units),
         "agents": len(config.agents),
         "environments": config.recipe.environments,
+        "updates_per_step": config.recipe.updates_per_step,
         "groups": training.collector.groups,
         "backend": jax.default_backend(),
         "update_mflop": floor.update_flops(config, spec.obs_dim, spec.act_dim) / 1e6,
@@ -188,5 +188,5 @@ def _distance(report: dict[str, Any], before: float, after: float) -> dict[str, 
         "gemm_gflop_per_s_before": before / 1e9,
         "gemm_gflop_per_s_after": after / 1e9,
         "learner_share_of_gemm": report["learner_updates_per_s"] * flops / rate,
-        "loop_share_of_gemm": report["agent_steps_per_s"] * flops / rate,
+        "loop_share_of_gemm": report["agent_steps_per_s"] * report["updates_per_step"] * flops / rate,
     }

@@ -31,6 +31,7 @@ MOST = {  # of settings that decide how much memory a run takes
     "noise_hold": 10**6,
     "environments": 2**14,
     "chunk": 2**16,
+    "updates_per_step": 64,
     "actor_every": 2**16,
 }
 
@@ -52,9 +53,10 @@ def check_recipe(recipe: Recipe) -> None:
         raise LowgearError(
             f"{recipe.environments} environments cannot share chunks of {recipe.chunk} steps evenly: choose a divisor"
         )
-    if recipe.chunk % recipe.actor_every:
+    if recipe.updates_per_chunk % recipe.actor_every:
         raise LowgearError(
-            f"actor every {recipe.actor_every} updates: chunks have {recipe.chunk}, no multiple of it; choose a divisor"
+            f"actor every {recipe.actor_every} updates: chunks have {recipe.updates_per_chunk}, no multiple of it; "
+            "choose a divisor"
         )
     for name in ("learning_rate", "actor_learning_rate", "actor_boost", "master_learning_rate", "first_alpha"):
         value = getattr(recipe, name)

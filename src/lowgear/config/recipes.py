@@ -70,7 +70,13 @@ class Recipe:
         None, "episodes are cut there; None: the environment's own limit, or 10,000 where it sets none"
     )
     environments: int = _field(1, "of each agent, which share a chunk out; 4 of EnvPool's where a GPU learns")
-    chunk: int = _field(64, "steps collected while as many updates are made; ours: the paper's schedule is 1")
+    chunk: int = _field(64, "steps collected while the updates for as many are made; ours: the paper's schedule is 1")
+    updates_per_step: int = _field(1, "of every learner; more where the simulator is slow and learning is not")
+
+    @property
+    def updates_per_chunk(self) -> int:
+        """Of every learner."""
+        return self.chunk * self.updates_per_step
 
     @property
     def can_know_prices(self) -> bool:

@@ -102,7 +102,7 @@ class Pipeline:
             return False
         if not self.compiled and not self.learner.under_way:
             self._listener.on_phase("compiling the learners, or loading them")
-        self.learner.start(self._config.recipe.chunk)
+        self.learner.start(self._config.recipe.updates_per_chunk)
         return True
 
     def take_learned(self, under_way: int = 0) -> None:
