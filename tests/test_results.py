@@ -33,12 +33,9 @@ def test_committed_policies_score_what_is_committed(path):
 @pytest.mark.parametrize("path", TUNED, ids=[path.parent.name for path in TUNED])
 def test_tuned_agents_score_what_is_committed(path):
     row = json.loads(path.read_text())
-    agents = row["tuned"]["agents"]
-    policies = [
-        load(path.parent / "policies" / f"agent{agent['agent']}.safetensors").at(agent["cost_coefficient"])
-        for agent in agents
-    ]
-    play_again(row, policies, agents, seed=2)
+    for agent in row["tuned"]["agents"]:
+        policy = load(path.parent / "policies" / f"agent{agent['agent']}.safetensors")
+        play_again(row, [policy.at(agent["cost_coefficient"])], [agent], seed=2)  # alone: starts go by how many play
 
 
 def play_again(row, policies, committed, seed):
