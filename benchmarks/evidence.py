@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from lowgear import LowgearError
 from lowgear.config import paper
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import file_name, find, published_tasks
@@ -259,6 +260,8 @@ def tune(tasks):
     commit = provenance()["commit"]  # before anything is written
     for task in tasks:
         path = KEPT / find(task).name / "evidence.json"
+        if not path.exists():
+            raise click.ClickException(f"{find(task).name} has no row in results/evidence yet: reproduce it first")
         row = read(path)
         row["tuned"] = tuned(row, path.parent / "policies") | {"commit": commit}
         path.write_text(as_text(row))
@@ -379,4 +382,7 @@ def own_of(row):
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except LowgearError as error:
+        sys.exit(f"evidence.py: error: {error}")
