@@ -86,6 +86,10 @@ def test_several_updates_for_each_step_change_what_is_learned_and_nothing_else(t
     assert without_speed(broken) == without_speed(whole)
     steps = 512 - SMALL["random_steps"]  # beside which there were updates
     assert (read_latest(once).updates, read_latest(whole).updates) == (steps, 3 * steps)
+    latest = json.loads(once.latest.read_text()) | {"updates": 513}
+    once.latest.write_text(json.dumps(latest))
+    with pytest.raises(LowgearError, match="updates are 513, more than the 512 of 512 steps"):
+        run(once.path, once.read_config())
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear import LowgearError
-from lowgear.config.ranges import MOST
 from lowgear.config.run_directory import RunDirectory
 from lowgear.policy import fields
 from lowgear.policy.arrays import FloatArray
@@ -74,12 +73,19 @@ def read_latest(directory: RunDirectory) -> Checkpoint | None:
             raise BadField(f"segments hold more than the {latest.steps} steps that were taken")
         if len(latest.end_best) not in (0, len(latest.best)):
             raise BadField(f"end_best has {len(latest.end_best)} scores, best {len(latest.best)}")
-        most = MOST["updates_per_step"] * latest.steps
-        if latest.updates > most:
-            raise BadField(f"updates are {latest.updates}, more than {most} after {latest.steps} steps")
         return latest
     except BadField as error:
         raise LowgearError(f"{directory.latest} is damaged ({error}): {REMEDY}") from None
+
+
+def check_updates(directory: RunDirectory, latest: Checkpoint, per_step: int) -> None:
+    """Refuse a checkpoint with more updates than a run of so many for each step can have made."""
+    most = per_step * latest.steps
+    if latest.updates > most:
+        raise LowgearError(
+            f"{directory.latest} is damaged (updates are {latest.updates}, more than the {most} of {latest.steps} "
+            f"steps): {REMEDY}"
+        )
 
 
 def read_state(directory: RunDirectory, latest: Checkpoint, like: Any) -> Any:

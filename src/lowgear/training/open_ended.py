@@ -181,6 +181,7 @@ def read_run(directory: RunDirectory, config: RunConfig, agent: int, training: O
             f"{directory.path} has no checkpoint to learn on from: train it further with "
             f"`lowgear train --resume {directory.path}`"
         )
+    checkpoint.check_updates(directory, latest, config.recipe.updates_per_step)
     population, columns = len(config.agents), training.collector.columns
     mine = slice(agent, agent + 1)
 

@@ -20,6 +20,7 @@ def resume(config: RunConfig, directory: RunDirectory, latest: Checkpoint, pipel
 
     False where environments did not repeat themselves: episodes that were open are cut short, and begin anew.
     """
+    checkpoint.check_updates(directory, latest, config.recipe.updates_per_step)
     _retire_stopped(config, directory, latest, pipeline)
     learner, collector = pipeline.learner, pipeline.collector
     population, chunk = len(config.agents), config.recipe.chunk
