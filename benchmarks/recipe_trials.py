@@ -4,8 +4,9 @@
     python benchmarks/recipe_trials.py show results/recipe/*.json > results/recipe/tables.md
 
 A run's evaluations while training, its frontier (RUN.frontier.json, of `lowgear evaluate --frontier`) and a longer
-evaluation (RUN.evaluation.json) where they lie beside it. Scores in the overview are divided by the best public return
-at 200,000 steps, or the best there is; interquartile means with 95% intervals that draw each task's seeds anew.
+evaluation (RUN.evaluation.json) where they lie beside it. What follows the first dash of a run's name is its setting,
+which runs of several tasks share. Scores in the overview are divided by the best public return at 200,000 steps, or the
+best there is; interquartile means over tasks and seeds, with 95% intervals that draw each task's seeds anew.
 """
 
 import json
@@ -120,8 +121,7 @@ def show(files):
         print("| --- | --- | ---: | --- | ---: | ---: | --- | ---: | ---: |")
         for run in kept["runs"]:
             print(f"| {run['name']} | {run['task']} | {run['agents'][0]['curve'][-1][0]:,} | {curves(run)} |")
-        for variant in ("large-only", "asymmetric"):
-            print(f"\n{variant}, last evaluations, all runs: {overview(kept['runs'], variant)}")
+        overview(kept["runs"])
         frontiers(kept["runs"])
         evaluations(kept["runs"])
 
@@ -131,26 +131,52 @@ def curves(run):
     cells = []
     for variant in ("large-only", "asymmetric"):
         own = [agent["curve"] for agent in run["agents"] if agent["variant"] == variant]
-        last = [f"{number(curve[-1][1])}" + f" ({curve[-1][2]:.0%})" * (variant == "asymmetric") for curve in own]
         if not own:
             cells += ["", "", ""]
             continue
-        cells += [", ".join(last), number(fmean(curve[-1][1] for curve in own))]
-        cells.append(number(fmean(fmean(point[1] for point in curve) for curve in own)))
+        each = [f"{number(last(curve))}" + f" ({curve[-1][2]:.0%})" * (variant == "asymmetric") for curve in own]
+        cells += [", ".join(each), number(fmean(map(last, own))), number(fmean(map(whole, own)))]
     return " | ".join(cells)
 
 
-def overview(runs, variant):
-    """The interquartile mean of all seeds, against the best public score."""
-    table = []
+def overview(runs):
+    """The interquartile means of each setting's runs, against the best public scores."""
+    by_setting = defaultdict(list)
     for run in runs:
-        own = [agent["curve"][-1][1] for agent in run["agents"] if agent["variant"] == variant]
-        if own:
-            table.append([score / BEST[run["task"]] for score in own])
+        if run["task"] in BEST:
+            by_setting[run["name"].partition("-")[2]].append(run)
+    if not by_setting:
+        return
+    print("\nOf the best public score, interquartile means over tasks and seeds [95% interval].\n")
+    print("| setting | tasks | large-only, last | curve | asymmetric, last | curve |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for setting, own in by_setting.items():
+        tasks = len({run["task"] for run in own})
+        cells = [spread(own, variant, part) for variant in ("large-only", "asymmetric") for part in (last, whole)]
+        print(f"| {setting or 'as it is'} | {tasks} | {' | '.join(cells)} |")
+
+
+def last(curve):
+    return curve[-1][1]
+
+
+def whole(curve):
+    return fmean(point[1] for point in curve)
+
+
+def spread(runs, variant, part):
+    """The interquartile mean of part of every agent's curve, with its interval; every task with as many seeds."""
+    table = [
+        [part(agent["curve"]) / BEST[run["task"]] for agent in run["agents"] if agent["variant"] == variant]
+        for run in runs
+    ]
+    table = [row for row in table if row]
+    if not table:
+        return ""
     seeds = min(map(len, table))
     scores = list(zip(*(row[:seeds] for row in table), strict=True))
     low, high = bootstrap(scores)
-    return f"interquartile mean {interquartile_mean(scores):.2f} [{low:.2f}, {high:.2f}] of the best public score"
+    return f"{interquartile_mean(scores):.2f} [{low:.2f}, {high:.2f}]"
 
 
 def frontiers(runs):

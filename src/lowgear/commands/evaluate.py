@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 @click.option(
     "--master",
     type=click.Choice(["greedy", "boltzmann"]),
-    help="How the master picks: its best value, or softmax of its values.  [default: the paper's for the task]",
+    help="How the master picks: its best value, or softmax of its values.  [default: greedy; of the paper's "
+    "recipe softmax, on the tasks where the paper samples]",
 )
 @list_option(
     "--cost-coefficients",

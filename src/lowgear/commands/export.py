@@ -46,8 +46,8 @@ def export(directories: tuple[Path, ...], form: str, out: Path | None, as_json: 
       numpy  the policy file, the code that runs it, and a short program; needs NumPy and safetensors only
       hub    the policy file and a model card with the frontier, for the Hugging Face hub; you push it yourself
 
-    Every export is run against the network on whole episodes: the same gears and, within 1e-5, the same actions, or
-    nothing is written. What was found stands in export.json.
+    Every export is run against the network on whole episodes: the same gears and, but for rounding, the same actions,
+    or nothing is written. What was found stands in export.json.
 
     Of a run with several agents it takes the one that `lowgear report` plays, and says which: the asymmetric agent with
     the best mean score in evaluation.json, or when training was last evaluated. Its dial stands as training or

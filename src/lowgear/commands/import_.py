@@ -51,7 +51,7 @@ def import_(path: Path, task: str, out: Path, as_json: bool, **options: Any) -> 
     """Make a policy file of FILE, a policy that another library trained.
 
     \b
-      Stable-Baselines3   zips of SAC, TD3, DDPG, TQC, PPO, A2C with MlpPolicy
+      Stable-Baselines3   zips of SAC, TD3, DDPG, TQC, PPO, A2C, TRPO with MlpPolicy
       SBX                 zips of SAC, TQC, TD3, DDPG, PPO
       CleanRL             state dicts of SAC, TD3, DDPG, PPO for continuous actions
       ONNX                graphs that are MLPs, with scaling before and behind

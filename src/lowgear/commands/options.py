@@ -53,9 +53,13 @@ def kinds_option(help_text: str) -> Callable[[Function], Function]:
 
 gears_option = kinds_option(
     "In any order: 8,64 (widths of two hidden layers), 8,64x64x64 (of each layer), hold,8,64 (hold repeats the last "
-    "action), 16,large.safetensors (a policy file, frozen).  [default: the paper's]"
+    "action), 16,large.safetensors (a policy file, frozen).  [default: the paper's; 16,128 on other environments]"
 )
-steps_option = click.option("--steps", type=int, help="Environment steps of each agent.  [default: the paper's]")
+steps_option = click.option(
+    "--steps",
+    type=int,
+    help="Environment steps of each agent.  [default: the paper's; 2,500,000 on other environments]",
+)
 recipe_option = click.option(
     "--recipe",
     default="modern",

@@ -23,7 +23,7 @@ from lowgear.commands.options import (
 if TYPE_CHECKING:
     from lowgear.studies.search import Trial
 
-EVALUATIONS = 9  # of a trial: it may be stopped at each
+EVALUATIONS = 9  # of a trial: it may be stopped at the first and the third
 
 
 @click.command()
@@ -60,7 +60,7 @@ def sweep(
     \b
       lowgear sweep cartpole-swingup --set learning_rate=1e-4:1e-2:log --set batch=64:512 --steps 50000 --trials 12
       lowgear sweep walker-stand --set "actor_activation=tanh|relu" --jobs 4
-      lowgear sweep walker-stand --set target_entropy=-2.0:-0.5 --ray 10.0.0.1:6379
+      lowgear sweep walker-stand --set target_entropy=0.25:1.0 --ray 10.0.0.1:6379
     """
     from rich.console import Console
 

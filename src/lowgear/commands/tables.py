@@ -20,10 +20,10 @@ if TYPE_CHECKING:  # its module loads NumPy, which a table of names can do witho
     from lowgear.envs.protocol import EnvSpec
 
 LEGEND = (
-    "HER: hindsight replay. Boltz: the master is sampled when it is evaluated. Scores and shares are means of five "
-    "seeds, Fetch scores success rates. The reductions of MountainCar, Swimmer, Ant, PickAndPlace, walker and finger "
-    "are those of the best seed. `lowgear tasks NAME` shows one task; any other environment is gym:ID, "
-    "dmc:domain-task, envpool:ID, or module:Class in Python."
+    "HER: hindsight replay. Boltz: the paper samples the master when it evaluates this task, and so does its recipe. "
+    "Scores and shares are means of five seeds, Fetch scores success rates. The reductions of MountainCar, Swimmer, "
+    "Ant, PickAndPlace, walker and finger are those of the best seed. `lowgear tasks NAME` shows one task; any other "
+    "environment is gym:ID, dmc:domain-task, envpool:ID, or module:Class in Python."
 )
 
 Row = dict[str, Any]

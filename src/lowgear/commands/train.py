@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 @list_option(
     "--variants",
     lambda _, text: lists.words(text),
-    "asymmetric, small-only, large-only, fixed-cost, no-cost, separate-buffers: one agent for each and each seed.",
+    "One agent for each and each seed: asymmetric (all gears, and a master that pays for compute), small-only and "
+    "large-only (one gear, no master), fixed-cost (one cost coefficient, no dial), no-cost (a cost coefficient of 0), "
+    "separate-buffers (each gear learns from its own steps alone).",
     metavar=None,
     default="asymmetric",
     show_default=True,
@@ -88,7 +90,9 @@ if TYPE_CHECKING:
 @click.option(
     "--settings", type=click.Path(path_type=Path), metavar="FILE", help="The same from a TOML file: batch = 128."
 )
-@click.option("--evaluate-every", type=int, help="Steps between evaluations, 0 for none.  [default: a tenth]")
+@click.option(
+    "--evaluate-every", type=int, help="Steps between evaluations, 0 for none.  [default: a tenth of --steps]"
+)
 @click.option("--evaluate-episodes", default=5, show_default=True, help="Episodes of each agent then.")
 @click.option("--checkpoint-every", default=40_000, show_default=True, help="Steps between checkpoints.")
 @click.option(
@@ -121,10 +125,10 @@ def train(
 ) -> None:
     """Train a population of agents on TASK.
 
-    Every combination of seeds, variants and coefficients is one agent, and all of them learn in one program: five
-    seeds of three variants cost far less than fifteen runs. Policies, metrics and checkpoints go to the run's
-    directory; `--resume DIR` goes on exactly where it was, and with --steps N up to N steps. Ctrl-C and `kill` stop a
-    run at a checkpoint.
+    Every combination of seeds, variants, cost coefficients, discounts and learning rates is one agent, and all of them
+    learn in one program: five seeds of three variants cost far less than fifteen runs. Policies, metrics and
+    checkpoints go to the run's directory; `--resume DIR` goes on exactly where it was, and with --steps N until it has
+    N steps in all. Ctrl-C and `kill` stop a run at a checkpoint.
 
     A population too large for one program is spread over several, on this machine (--jobs) or on a Ray cluster (--ray).
     Agents learn as they would together, and are one run in the end; `lowgear study status DIR` shows where it stands.

@@ -64,7 +64,7 @@ def tune(
 
     Finds the cheapest setting that keeps a share of the return, or the best one within a share of the large gear's
     FLOPs or within a time per step, and WRITES it into each policy file as its default: `evaluate`, `export` and
-    `Agent.load` go by it. What was written, and what stood there before, is shown; --dry-run writes nothing. Says so
+    `lowgear.load` go by it. What was written, and what stood there before, is shown; --dry-run writes nothing. Says so
     where no setting meets the demand, and leaves that policy as it is (exit code 1 where none was set).
 
     A setting is "close" where it meets the demand on average, but its 95% interval reaches to the other side: more
