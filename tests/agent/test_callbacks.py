@@ -113,6 +113,30 @@ def test_an_error_of_a_callback_keeps_what_was_learned(agent):
     assert np.isfinite(agent.predict(np.zeros(1, np.float32))[0]).all()
 
 
+def test_only_callbacks_that_have_begun_are_ended(agent):
+    class Breaks(Notes):
+        def __init__(self, at):
+            super().__init__()
+            self.at = at
+
+        def on_start(self):
+            super().on_start()
+            assert self.at != "start", "it broke"
+
+        def on_end(self):
+            super().on_end()
+            assert self.at != "end", "it broke"
+
+    first, second, third = Notes(), Breaks("start"), Notes()
+    with pytest.raises(AssertionError, match="it broke"):
+        agent.learn(32, callback=[first, second, third])
+    assert [callback.heard for callback in (first, second, third)] == [["start", "end"], ["start"], []]
+    first, second = Notes(), Breaks("end")
+    with pytest.raises(AssertionError, match="it broke"):
+        agent.learn(32, callback=[first, second])
+    assert first.heard[-1] == second.heard[-1] == "end"
+
+
 def test_what_may_be_passed():
     assert as_callbacks(None) == []
     first, second, third = as_callbacks([lambda line: line, lambda a, b: (a, b), [Notes()]])

@@ -1,6 +1,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from lowgear import LowgearError
@@ -225,6 +226,7 @@ def test_a_config_of_an_earlier_version_is_read():
         ({"recipe": "classic"}, "classic"),
         ({"cost_coefficients": (0.1, float("inf"))}, "inf"),
         ({"overrides": {"periods": (0,)}}, "period 0"),
+        ({"overrides": {"master_replay": 2, "environments": 4}}, "master replay 2: 4 environments share it"),
         ({"overrides": {"periods": (5, 2)}}, "period 5,2.*shortest first"),
         ({"overrides": {"periods": (2, 2)}}, "period 2,2"),
         ({"overrides": {"periods": ()}}, "period"),
@@ -296,3 +298,19 @@ def test_an_accelerator_is_fed_by_more_environments(task, recipe, overrides, alo
         for accelerator in (False, True)
     ]
     assert found == [alone, accelerated]
+
+
+def test_numbers_of_numpy_become_ones_that_files_can_hold():
+    numbers = np.arange(2), np.float64([0.01, 0.1]), np.float32([0.5]), np.float64([1e-3])
+    names = "seeds", "cost_coefficients", "discounts", "learning_rates"
+    found = resolve(WALKER, **{name: list(each) for name, each in zip(names, numbers, strict=True)})
+    assert found == resolve(WALKER, **{name: each.tolist() for name, each in zip(names, numbers, strict=True)})
+    assert RunConfig.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+@pytest.mark.parametrize("recipe", ["modern", "paper"])
+def test_no_coefficients_are_as_good_as_none_given(recipe):
+    variants = ("asymmetric", "fixed-cost")
+    assert resolve(WALKER, recipe, cost_coefficients=(), variants=variants) == resolve(
+        WALKER, recipe, variants=variants
+    )

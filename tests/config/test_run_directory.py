@@ -1,6 +1,7 @@
 """Run directories of strangers: an edited config.json and another run's policy are refused by name."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -157,3 +158,11 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "evaluation.json").read_text() == "{}"
     assert precious.read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["evaluation.json", "precious"]
+
+
+def test_a_process_of_another_machine_is_not_in_the_way(tmp_path: Path) -> None:
+    """It may have this one's number, on a disk that both share, and be in the middle of making its run."""
+    theirs = tmp_path / f".lowgear-{os.getpid()}.partial"
+    theirs.mkdir()
+    assert RunDirectory(make_run(tmp_path / "run")).read_config().task == "MountainCarContinuous-v0"
+    assert theirs.is_dir()

@@ -1,6 +1,7 @@
 """A population that was spread over programs is the run that it would have been."""
 
 import json
+from shutil import rmtree
 
 import pytest
 from click.testing import CliRunner
@@ -15,7 +16,13 @@ from lowgear.studies.program import Program, cut_here, train
 from tests.fixtures.training import SMALL, policy_bytes, without_speed
 
 
-def test_shards_come_to_what_one_program_does(tmp_path) -> None:
+def killed_midway(path, **_) -> None:
+    """Deletes one of the folder's parts."""
+    rmtree(next(path.iterdir()))
+    raise KeyboardInterrupt
+
+
+def test_shards_come_to_what_one_program_does(tmp_path, monkeypatch) -> None:
     options = {"steps": 192, "gears": (2, 4), "evaluate_episodes": 1, "evaluate_every": 96, "checkpoint_every": 128}
     config = resolve(find("reacher-easy"), seeds=range(4), overrides=SMALL, **options)
     whole, spread = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "spread")
@@ -27,8 +34,11 @@ def test_shards_come_to_what_one_program_does(tmp_path) -> None:
     for program, folder in zip(programs, folders, strict=True):
         folder.path.parent.mkdir(exist_ok=True)
         assert train(program, folder, []) is None
-    shards.merge(spread, folders)
-    assert not shards.is_spread(spread)
+    with monkeypatch.context() as patch:
+        patch.setattr(shards.shutil, "rmtree", killed_midway)
+        with pytest.raises(KeyboardInterrupt):
+            shards.merge(spread, folders)
+    assert not shards.is_spread(spread)  # what is left of them is not taken for the run's shards
     assert spread.finished(config)
     assert policy_bytes(spread, 4) == policy_bytes(whole, 4)
     assert without_speed(spread) == without_speed(whole)

@@ -147,3 +147,27 @@ def test_a_run_that_breaks_off_gives_its_evaluation_up_but_not_its_lines(tmp_pat
 def test_what_goes_wrong_in_an_evaluation_is_told(tmp_path):
     with pytest.raises(LowgearError, match="the arm fell off"):
         train(tmp_path / "run", lambda count: Watched(count, error=LowgearError("the arm fell off")), config=RANDOM)
+
+
+def test_training_outlives_the_process_of_its_evaluation(tmp_path, monkeypatch):
+    """As where the system kills it for its memory."""
+
+    class Doomed(process.Process):
+        def tell(self, message):
+            if self.module.endswith("apart"):
+                self.process.kill()
+                self.process.wait()
+            super().tell(message)
+
+        def __init__(self, module, *handles):
+            super().__init__(module, *handles)
+            self.module = module
+
+    monkeypatch.setattr(process, "Process", Doomed)
+    hear = Hear()
+    directory = train(tmp_path / "run", queues=True, groups=1, listeners=[hear], config=RANDOM)
+    assert directory.finished(RANDOM)
+    (notice,) = hear.notices
+    assert "the evaluation at 128 steps is lost, and there is none from now on: the process that plays it" in notice
+    assert "exit code -9; too little memory" in notice
+    assert {line["kind"] for line in without_speed(directory)} == {"train"}

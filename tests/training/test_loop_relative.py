@@ -1,6 +1,8 @@
 """Training with coefficients that are measured against the task's rewards, whose scale is found on the way."""
 
+import itertools
 import json
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -16,7 +18,7 @@ from lowgear.policy.file import load
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.loop import Training
 from tests.fixtures.probes import Valley
-from tests.fixtures.training import SMALL, Hear, StopAt, policy_bytes, without_speed
+from tests.fixtures.training import SMALL, Hear, StopAt, StopsAt, policy_bytes, without_speed
 
 VALLEY = Task("valley", "gym", "valley", gears=(2, 8))
 SETTINGS = SMALL | {"scale_rewards": True, "master_units": 4, "periods": (2, 5)}
@@ -154,3 +156,41 @@ def test_a_broken_run_ends_as_an_unbroken_one(tmp_path, scale_rewards, stops):
     lines = [json.loads(line) for line in whole.metrics.read_text().splitlines()]
     assert {line["relative_coefficient"] for line in lines if line["variant"] != "large-only"} == {2.0}
     assert {line["relative_coefficient"] for line in lines if line["variant"] == "large-only"} == {None}
+
+
+class Frail(gymnasium.Wrapper):
+    """The valley, which breaks at the 40th step where it is told to."""
+
+    def __init__(self, breaks):
+        super().__init__(Valley())
+        self.breaks, self.steps = breaks, 0
+
+    def step(self, action):
+        self.steps += 1
+        if self.breaks and self.steps == 40:
+            raise RuntimeError("it broke")
+        return super().step(action)
+
+
+def frail(path, stop_at):
+    """Two agents, of which the second stops after 64 steps; its lines from then on."""
+    options = {"steps": 320, "seeds": (0, 1), "overrides": SETTINGS | {"random_steps": 0}}
+    config = replace(resolve(VALLEY, evaluate_every=0, checkpoint_every=128, **options), log_every=32)
+    directory, made = RunDirectory(path), itertools.count()
+    if not path.exists():
+        directory.create(config, {})
+    training = Training(config, envs.wrap(lambda: Frail(next(made) == 1), 2), None, directory)
+    training.run([StopsAt(training, stop_at)])
+    training.close()
+    return [line for line in without_speed(directory) if line["agent"] == 1 and line["steps"] > 64]
+
+
+def test_an_agent_that_has_stopped_keeps_its_prices(tmp_path):
+    """Also where a run goes on: what its environment gave afterwards is not looked at."""
+    whole = frail(tmp_path / "whole", 320)
+    assert len(whole) == 8
+    assert "it broke" in whole[0]["stopped"]
+    assert len({line["cost_coefficient"] for line in whole}) == 1
+    frail(tmp_path / "parts", 192)
+    assert frail(tmp_path / "parts", 320) == whole
+    assert load(RunDirectory(tmp_path / "parts").policy(1)).header.cost_coefficient == whole[0]["cost_coefficient"]

@@ -13,6 +13,7 @@ import pytest
 from lowgear import LowgearError, envs
 from lowgear.config.run import resolve
 from lowgear.config.tasks import find
+from lowgear.training.algorithm import Unrepeatable
 from lowgear.training.parallel_collector import ParallelCollector
 from lowgear.training.setup import behaviour_of
 from tests.fixtures.probes import Valley
@@ -120,3 +121,20 @@ def test_whose_numbers_go_bad_in_a_group_is_told():
     collector.close()
     assert list(collector.bad) == [AGENTS - 1]
     assert "was given nan as an action" in collector.bad[AGENTS - 1]
+
+
+def test_groups_stay_in_step_where_one_of_them_does_not_repeat_itself():
+    """The other's answer is read too; else it would stand for that of the next chunk."""
+    collector, fresh = make(2), make(2)
+    rows, _ = fresh.collect()
+    fresh.restart(1)
+    wanted, _ = fresh.collect()
+    rows[0, ..., collector.columns.next_observation] += 1  # of the first agent, in the first group
+    with pytest.raises(Unrepeatable):
+        collector.collect_again(rows)
+    collector.steps = CHUNK
+    collector.restart(1)
+    found, _ = collector.collect()
+    np.testing.assert_array_equal(found, wanted)
+    for each in (collector, fresh):
+        each.close()

@@ -2,6 +2,7 @@
 
 import errno
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,9 +15,10 @@ from lowgear.policy.file import load
 from lowgear.policy.files import WriteError, hold
 from lowgear.training import metrics_file
 from lowgear.training.checkpoint import read_latest
+from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.loop import Training
 from lowgear.training.metrics_file import MetricsFile
-from tests.fixtures.training import SMALL, without_speed
+from tests.fixtures.training import SMALL, Hear, without_speed
 
 TASK = find("envpool:Pendulum-v1")
 CONFIG = resolve(
@@ -124,3 +126,28 @@ def test_lines_that_were_refused_come_with_the_next(tmp_path, monkeypatch):
     metrics.add([{"steps": 4}], waits=False)
     assert [json.loads(line)["steps"] for line in path.read_text().splitlines()] == [1, 2, 3, 4]
     assert metrics.size == path.stat().st_size
+
+
+def test_that_all_is_on_disk_again_is_told_whenever_it_is_noticed(tmp_path, monkeypatch):
+    """Here while the next checkpoint is made, as where the disk is slow."""
+    monkeypatch.setattr(Checkpoints, "poll", lambda _: False)
+    directory, hear, real, refused = RunDirectory(tmp_path / "run"), Hear(), files.open_own, []
+    config = replace(CONFIG, steps=256, evaluate_every=0, log_every=32)
+    directory.create(config, {})
+
+    def refuse_once(*arguments):
+        if not refused:
+            refused.append(arguments)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*arguments)
+
+    training = Training(config, envs.make(TASK, config.environments), None, directory, go_on=True)
+    monkeypatch.setattr(metrics_file, "open_own", refuse_once)
+    try:
+        training.run([hear])
+    finally:
+        training.close()
+    assert refused
+    first, last = hear.notices
+    assert "No space left on device; going on meanwhile" in first
+    assert last == "everything is on disk again"

@@ -4,7 +4,7 @@ import inspect
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -268,16 +268,14 @@ def together(agent: "Agent", callbacks: Sequence[Listener], shown_steps: int | N
         for listener in listeners:
             listener.on_evaluation(lines)
 
-    try:
+    with ExitStack() as begun:  # whatever goes wrong, each that has begun is ended
+        for display in displays:
+            begun.callback(display.close)
         for callback in own:
             callback.agent, callback.tell = agent, tell
             callback.on_start()
+            begun.callback(callback.on_end)
         yield listeners
-    finally:
-        for display in displays:
-            display.close()
-        for callback in own:
-            callback.on_end()
 
 
 def as_callbacks(callback: Any) -> list[Listener]:

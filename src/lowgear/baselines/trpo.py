@@ -15,8 +15,9 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jax.scipy.sparse.linalg import cg
 
-from lowgear.learning.networks import LOG_STD_MAX, LOG_STD_MIN, Mlp, init_actor, init_mlp, mlp
+from lowgear.learning.networks import Mlp, init_actor, init_mlp, mlp
 from lowgear.learning.optimiser import ADAM, adam_step
+from lowgear.policy.networks import LOG_STD_MAX, LOG_STD_MIN
 
 ACTIVATION = "tanh"
 Metrics = dict[str, jax.Array]

@@ -111,7 +111,9 @@ def combined(
                     f"no dial can have the ends {dial.low:g} and {dial.high:g}: write coefficients that are farther "
                     "apart or nearer, or one alone"
                 )
-            agents.append(AgentConfig(variant, seed, setting, dial, discount, rate, relative))
+            dial = Dial(float(dial.low), float(dial.high))  # NumPy's numbers would not go into files
+            numbers = float(setting), dial, float(discount), float(rate)
+            agents.append(AgentConfig(variant, int(seed), *numbers, relative))
     agents = list(dict.fromkeys(agents))
     if not agents:
         raise LowgearError("a run needs at least one agent: give --seeds and --variants")

@@ -53,6 +53,10 @@ def check_recipe(recipe: Recipe) -> None:
         raise LowgearError(
             f"{recipe.environments} environments cannot share chunks of {recipe.chunk} steps evenly: choose a divisor"
         )
+    if recipe.master_replay < recipe.environments:
+        raise LowgearError(
+            f"master replay {recipe.master_replay}: {recipe.environments} environments share it; write as many or more"
+        )
     if recipe.updates_per_chunk % recipe.actor_every:
         raise LowgearError(
             f"actor every {recipe.actor_every} updates: chunks have {recipe.updates_per_chunk}, no multiple of it; "

@@ -40,7 +40,7 @@ class RunConfig:
 
     @property
     def critic_units(self) -> tuple[int, ...]:
-        """Hidden width of each gear's critics: none is narrower than the widest gear that is trained."""
+        """Hidden width of each gear's critics: its own, or, with `critic_units`, that or the widest trained gear's."""
         least = self.recipe.critic_units
         widths = tuple(max(gear.hidden) if gear.learns else 1 for gear in self.gears)
         return widths if least is None else (max(least, *widths),) * len(widths)
@@ -129,6 +129,7 @@ def resolve(
     With an `accelerator` to learn on, the modern recipe has more environments for each agent.
     """
     overrides = settings.checked(overrides or {})
+    cost_coefficients = None if cost_coefficients is None or not len(cost_coefficients) else tuple(cost_coefficients)
     chosen = replace(recipes.find(recipe, task.name), **overrides)
     # Defaults give way to what was asked for.
     if "known_prices" not in overrides and not chosen.can_know_prices:

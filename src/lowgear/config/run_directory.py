@@ -15,6 +15,7 @@ import errno
 import json
 import os
 import shutil
+import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ class RunDirectory:
         """Make a new run's directory in one move; FileExistsError if there is one."""
         if self.path.exists():
             raise FileExistsError
-        partial = self.path.with_name(f".lowgear-{os.getpid()}.partial")
+        partial = self.path.with_name(f".lowgear-{uuid.uuid4().hex}.partial")
         try:
             for folder in (partial, partial / self.policies.name, partial / self.checkpoint.name):
                 folder.mkdir(parents=True)

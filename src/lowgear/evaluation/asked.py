@@ -22,8 +22,8 @@ def chosen_settings(
         raise LowgearError("coefficients and a frontier both choose the settings: give one of them")
     if frontier is not None and frontier < 2:
         raise LowgearError(f"--frontier {frontier}: write 2 or more")
-    settings = frontier or coefficients
-    if settings is None:
+    settings = frontier or tuple(coefficients if coefficients is not None else ())
+    if not settings:
         return [(number, deployed(policy)) for number, policy in enumerate(policies)]
     if not any(policy.turns for policy in policies):
         raise LowgearError("no agent has a dial to set: coefficients were settled when they were trained")

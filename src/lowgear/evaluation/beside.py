@@ -7,6 +7,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any, NamedTuple
 
 from lowgear.envs import watchdog
+from lowgear.envs.process import EndedError
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation import evaluate
 from lowgear.evaluation.apart import Player, StuckError, can_travel
@@ -24,9 +25,9 @@ class _UnderWay(NamedTuple):
 class Beside:
     """At most one evaluation at a time; the caller's own thread hears of each, in the order they began.
 
-    One that is stuck in an environment is lost, which the caller hears too: its thread is left behind, and no other
-    begins. With `apart` it plays in a process, where it takes no time of this one's Python, if `make_env` can travel
-    there.
+    One that is stuck in an environment, or whose process is killed, is lost, which the caller hears too, and no other
+    begins; the thread of a stuck one is left behind. With `apart` it plays in a process, where it takes no time of this
+    one's Python, if `make_env` can travel there.
     """
 
     def __init__(
@@ -72,6 +73,9 @@ class Beside:
             except StuckError as error:
                 self._given_up.set()
                 self._lose(note, str(error))
+            except EndedError as error:
+                self._given_up.set()
+                self._lose(note, f"the process that plays it {error}; too little memory is the likeliest cause")
             else:
                 self._hear(policies, played, note)
 

@@ -161,7 +161,7 @@ def _joined(parts: Sequence[DoubleArray | None]) -> DoubleArray | None:
 def at_settings(policies: Sequence[Policy], settings: Sequence[float] | int) -> list[tuple[int, Policy]]:
     """Every policy that has a dial at each setting, or at so many along it and at its own; the others as they are.
 
-    Numbered.
+    Each with its policy's number.
     """
     found = []
     for number, policy in enumerate(policies):

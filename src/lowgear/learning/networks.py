@@ -9,7 +9,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
+from lowgear.policy.networks import LOG_STD_MAX, LOG_STD_MIN
+
 ACTIVATIONS = {"tanh": jnp.tanh, "relu": jax.nn.relu}
 
 

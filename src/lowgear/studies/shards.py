@@ -85,7 +85,9 @@ def merge(directory: RunDirectory, shards: Sequence[RunDirectory]) -> None:
             for agent in range(size):
                 if shard.policy(agent, best).exists():
                     write_whole(directory.policy(start + agent, best), shard.policy(agent, best).read_bytes())
-    shutil.rmtree(directory.path / FOLDER, ignore_errors=True)
+    merged = directory.path / f".{FOLDER}-merged"  # half of them left, after a kill, would be taken for all
+    (directory.path / FOLDER).rename(merged)
+    shutil.rmtree(merged, ignore_errors=True)
 
 
 def _with_ends(path: Path) -> list[tuple[bytes, int]]:

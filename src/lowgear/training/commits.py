@@ -30,17 +30,14 @@ class Commits:
         """Keep a chunk's rows for the next checkpoint, and hear of the last one."""
         self._checkpoints.append(chunk)
         with self._files.refusals.met(checkpoint=True):
-            if self._checkpoints.poll():
-                self._files.refusals.committed()
-                self._listener.on_checkpoint()
+            self._hear(self._checkpoints.poll())
 
     def make(self) -> int:
         """A checkpoint that is due, while the run goes on; the number of checkpoints so far."""
         self._scoring.finish()
         self._checkpoints.end_segment()
         with self._files.refusals.met(checkpoint=True):
-            if self._checkpoints.wait():
-                self._listener.on_checkpoint()
+            self._hear(self._checkpoints.wait())
         with self._files.refusals.met(checkpoint=True):
             self._files.write_waiting()
             self._files.refusals.committing()
@@ -50,7 +47,7 @@ class Commits:
     def wait(self) -> None:
         """Until the one under way is on disk."""
         with self._files.refusals.met(checkpoint=True):
-            self._checkpoints.wait()
+            self._hear(self._checkpoints.wait())
 
     def make_last(self) -> None:
         """Where the run ends, so that it can go on: its episodes too, unless a checkpoint is due anyway."""
@@ -87,6 +84,12 @@ class Commits:
     def close(self) -> None:
         """Finish what is under way."""
         self._checkpoints.close()
+
+    def _hear(self, is_there: bool) -> None:
+        """Tell of the checkpoint that was under way, where it has come to the disk."""
+        if is_there:
+            self._files.refusals.committed()
+            self._listener.on_checkpoint()
 
     def _standing(self) -> tuple[int, int, int, list[float], LearnerStates]:
         """What a checkpoint keeps besides the rows."""

@@ -191,9 +191,10 @@ class ParallelLearner:
 
     def drain(self) -> None:
         """Wait for all that is under way, whatever comes of it."""
-        with contextlib.suppress(Exception):
-            while self._under_way:
+        while self._under_way:
+            with contextlib.suppress(Exception):
                 self.wait()
+        with contextlib.suppress(Exception):
             self._device.settle()
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from lowgear.learning.replay import Columns
 from lowgear.policy.arrays import FloatArray
 from lowgear.policy.networks import Weights, take
 from lowgear.training.collect import Behaviour, FinishedEpisode
-from lowgear.training.collector_process import CollectorHere, CollectorProcess
+from lowgear.training.collector_process import Collected, CollectorHere, CollectorProcess
 
 
 class ParallelCollector:
@@ -85,10 +85,21 @@ class ParallelCollector:
             group.close()
 
     def _all(self, what: str, *arguments: object) -> list[FinishedEpisode]:
-        """Let every group do something; the episodes that ended meanwhile."""
+        """Let every group do something; the episodes that ended meanwhile.
+
+        What goes wrong in one is raised when all have answered: an answer left unread would be taken for the next.
+        """
         for group in self._groups:
             group.begin(what, *arguments)
-        found = list(zip(self._slices, [group.result() for group in self._groups], strict=True))
+        found: list[tuple[slice, Collected]] = []
+        failed: Exception | None = None
+        for group, agents in zip(self._groups, self._slices, strict=True):
+            try:
+                found.append((agents, group.result()))
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
         self.env_seconds = sum(collected.env_seconds for _, collected in found) / len(found)
         self.bad = {agents.start + agent: why for agents, collected in found for agent, why in collected.bad.items()}
         return [

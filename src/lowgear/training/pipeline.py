@@ -130,8 +130,12 @@ class Pipeline:
                 raise StoppedCompiling
 
     def act_with(self, published: Published) -> None:
-        """From the next chunk on; agents that have stopped act as they last did."""
-        self.cost_units = published.cost_units
+        """From the next chunk on; agents that have stopped act as they last did, and keep their cost units."""
+        units, stopped = published.cost_units, list(self.stopped)
+        if units is not None and self.cost_units is not None:
+            units = units.copy()
+            units[stopped] = self.cost_units[stopped]
+        self.cost_units = units
         weights = weights_of(published, self._config, self._cost, self._frozen)
         for new, old in zip(leaves_of(weights), leaves_of(self.collector.weights), strict=True):
             for agent in self.stopped:

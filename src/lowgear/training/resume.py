@@ -27,6 +27,7 @@ def resume(config: RunConfig, directory: RunDirectory, latest: Checkpoint, pipel
     learner.restore(checkpoint.read_state(directory, latest, learner.states()), latest.updates)
     if latest.updates:  # until then agents act as they began, whatever was met
         pipeline.act_with(learner.published())
+        _restore_cost_units(directory, pipeline)
     for rows in checkpoint.read_rows(directory, latest, population, chunk, collector.columns.width):
         if pipeline.pending is not None:
             learner.insert(pipeline.pending, known=True)
@@ -62,6 +63,14 @@ def _retire_stopped(config: RunConfig, directory: RunDirectory, latest: Checkpoi
     if len(stopped) == len(config.agents):
         raise LowgearError(f"{directory.path} has no agent left: {stopped[0].why}; start a new run")
     collector.retire(stopped)
+
+
+def _restore_cost_units(directory: RunDirectory, pipeline: Pipeline) -> None:
+    """Agents that had stopped keep theirs."""
+    for agent in pipeline.stopped:
+        unit = load(directory.policy(agent)).header.cost_unit
+        if unit is not None and pipeline.cost_units is not None:
+            pipeline.cost_units[agent] = unit
 
 
 def _collect_again(

@@ -65,7 +65,7 @@ class Scoring:
             score = self._score(played, agent, policy.header.cost_coefficient)
             if score > self.best[agent]:
                 self._files.save_policy(agent, policy, best=True)
-            self.best[agent] = max(score, self.best[agent])
+                self.best[agent] = score
         lines = [lines[agent] for agent in scored]
         with self._files.refusals.met():
             self._files.metrics.add_awaited(lines)
