@@ -74,8 +74,8 @@ def learner_of(agents, hindsight, capacity, chunk, reads):
     spec = env.spec
     env.close()
     if reads:
-        gears = tuple(ReadingSac(**vars(learner)) for learner in method.gears)
-        method = method._replace(gears=gears, master=ReadingDqn(**vars(method.master)))
+        gears = tuple(ReadingSac(**vars(learner)) for learner in method.gear_learners)
+        method = method._replace(gear_learners=gears, master=ReadingDqn(**vars(method.master)))
     learner = ParallelLearner(method, parameters_of(config, spec, tariff_of(config, method.cost)), config.capacity)
     choices = method.master.choices
     rows = experience(method.replay.columns, choices, agents, config.capacity, np.random.default_rng(0))

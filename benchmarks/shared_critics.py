@@ -66,7 +66,7 @@ class State(NamedTuple):
 class SharedCritics:
     """SAC for all gears with one pair of critics."""
 
-    gears: tuple[int, ...]
+    gear_numbers: tuple[int, ...]
     singles: tuple[Sac, ...]  # what each gear would have alone
     mixed: bool
     cycle: int = 1
@@ -78,7 +78,7 @@ class SharedCritics:
     @property
     def noise_dim(self) -> int:
         """A next action, an action of each gear, and a number that draws the target's gear."""
-        return (1 + len(self.gears)) * self.act_dim + 1
+        return (1 + len(self.gear_numbers)) * self.act_dim + 1
 
     @property
     def act_dim(self) -> int:
@@ -89,20 +89,20 @@ class SharedCritics:
         return self.singles[-1].settings
 
     def init(self, key):
-        critic_key, *actor_keys = jax.random.split(key, len(self.gears) + 1)
+        critic_key, *actor_keys = jax.random.split(key, len(self.gear_numbers) + 1)
         large = self.singles[-1]
         critics = init_critics(critic_key, large.obs_dim, large.act_dim, large.critic_units)
         actors = tuple(
             init_actor(actor_key, sac.obs_dim, sac.act_dim, sac.units)
             for actor_key, sac in zip(actor_keys, self.singles, strict=True)
         )
-        log_alpha = jnp.full(len(self.gears), jnp.log(jnp.float32(self.settings.first_alpha)))
+        log_alpha = jnp.full(len(self.gear_numbers), jnp.log(jnp.float32(self.settings.first_alpha)))
         params = Params(actors, critics, log_alpha)
         return State(params, jax.tree.map(jnp.copy, critics), ADAM.init(params))
 
     def update(self, state, batch, noise, agent, phase):  # noqa: ARG002
         actions, mix = jnp.split(noise, [self.batch * (self.noise_dim - 1)])
-        actions = actions.reshape(1 + len(self.gears), self.batch, self.act_dim)
+        actions = actions.reshape(1 + len(self.gear_numbers), self.batch, self.act_dim)
         target = self.targets(state, batch, actions[0], mix, agent)
         grads, metrics = jax.grad(self.losses, has_aux=True)(state.params, batch, target, actions[1:], agent)
         params, adam = adam_step(state.params, grads, state.adam, agent.learning_rate)
@@ -122,13 +122,13 @@ class SharedCritics:
 
     def targets(self, state, batch, noise, mix, agent):
         params, settings = state.params, self.settings
-        last = len(self.gears) - 1
+        last = len(self.gear_numbers) - 1
         sampled = [
             sample_action(actor, batch.next_observation, noise, settings.actor_activation) for actor in params.actors
         ]
         gear = jnp.full(self.batch, last)
         if self.mixed:
-            gear = jnp.minimum((jax.scipy.stats.norm.cdf(mix) * len(self.gears)).astype(jnp.int32), last)
+            gear = jnp.minimum((jax.scipy.stats.norm.cdf(mix) * len(self.gear_numbers)).astype(jnp.int32), last)
         rows = jnp.arange(self.batch)
         action = jnp.stack([action for action, _ in sampled])[gear, rows]
         log_density = jnp.stack([density for _, density in sampled])[gear, rows]

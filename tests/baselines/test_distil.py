@@ -14,7 +14,7 @@ from tests.fixtures.teachers import teacher, valley
 
 def test_widths_cost_a_tenth_of_the_policy_at_most():
     large = freeze(teacher(units=64)).read
-    most = large.header.cost.gears[0]
+    most = large.header.cost.gear_flops[0]
     assert most == 2 * (2 * 64 + 64 * 64 + 2 * 64) + 3
     assert widths_for(large) == (8, 16)
     assert flops_of(large, 16) <= most / 10 < flops_of(large, 32)
@@ -32,7 +32,7 @@ def test_students_do_what_the_policy_does():
     seen = np.linspace(-1, 1, 21, dtype=np.float32)[None, :, None]
     wanted = Controller.from_policies([large]).act_with(0, seen)
     for student in students:
-        assert student.header.cost.gears == (flops_of(large, 8),)
+        assert student.header.cost.gear_flops == (flops_of(large, 8),)
         assert (student.header.gears[0].kind, student.header.forced_gear) == ("frozen", 0)
         assert np.abs(Controller.from_policies([student]).act_with(0, seen) - wanted).mean() < 0.05
     assert not np.array_equal(*(student.weights.gears[0][0][0] for student in students))

@@ -42,9 +42,9 @@ def test_the_ratios_are_what_they_say(report):
     times = report["ns_per_step"]["c"]
     assert report["time_reduction"] == pytest.approx(1 - times["controller"]["median"] / times["gear1"]["median"])
     cost = KINDS["wide"].cost
-    flops = np.dot(report["gear_share"], cost.gears) + report["picks_per_step"] * cost.pick
+    flops = np.dot(report["gear_share"], cost.gear_flops) + report["picks_per_step"] * cost.pick_flops
     assert report["flops_per_step"]["controller"] == pytest.approx(flops)
-    assert report["flops_reduction"] == pytest.approx(1 - flops / cost.gears[1])
+    assert report["flops_reduction"] == pytest.approx(1 - flops / cost.gear_flops[1])
     assert report["flops_to_time"] == pytest.approx(report["time_reduction"] / report["flops_reduction"])
 
 
@@ -128,7 +128,7 @@ def test_gears_of_every_kind_are_timed(monkeypatch, capsys):
     assert report["ns_per_step"]["c"]["gear0"]["median"] < report["ns_per_step"]["c"]["gear3"]["median"]
     assert report["gear_share"][0] > 0.1
     assert report["flops_per_step"]["gear0"] == 0
-    flops = np.dot(report["gear_share"], header.cost.gears) + report["picks_per_step"] * header.cost.pick
+    flops = np.dot(report["gear_share"], header.cost.gear_flops) + report["picks_per_step"] * header.cost.pick_flops
     assert report["flops_per_step"]["controller"] == pytest.approx(flops)
     assert report["bytes"]["state"] == 16 + 4 * header.act_dim
     assert json.loads(json.dumps(report))["gears"][0] == "hold"

@@ -75,7 +75,7 @@ def test_three_gears_train_and_are_scored(run):
         assert len(agent["gear_share"]) == 3
         assert sum(agent["gear_share"]) == pytest.approx(1)
         picks = 1 / agent["period_mean"] if agent["period_mean"] else 0
-        flops = np.dot(agent["gear_share"], model.gears) + picks * model.pick
+        flops = np.dot(agent["gear_share"], model.gear_flops) + picks * model.pick_flops
         assert agent["flops_per_step"] == pytest.approx(flops)
         assert agent["flops_reduction_ci95"] >= 0
     assert all(2 <= agent["period_mean"] <= 7 for agent in report["agents"][:3])

@@ -39,8 +39,8 @@ def test_the_same_weights_play_differently_at_the_two_ends_of_their_dial():
     assert (cheap["gear_share"], cheap["period_mean"]) == ([0.0, 1.0], 2.0)
     assert (dear["gear_share"], dear["period_mean"]) == ([1.0, 0.0], 5.0)
     cost = HEADER.cost
-    assert cheap["flops_per_step"] == pytest.approx(cost.gears[1] + cost.pick / 2)
-    assert dear["flops_per_step"] == pytest.approx(cost.gears[0] + cost.pick / 5)
+    assert cheap["flops_per_step"] == pytest.approx(cost.gear_flops[1] + cost.pick_flops / 2)
+    assert dear["flops_per_step"] == pytest.approx(cost.gear_flops[0] + cost.pick_flops / 5)
     # With the master out of the way the large gear does the same, and no pick is charged.
     assert large["return_mean"] == cheap["return_mean"] != dear["return_mean"]
     assert (large["period_mean"], large["flops_reduction"]) == (None, 0.0)

@@ -60,9 +60,9 @@ def test_what_is_held_costs_nothing() -> None:
     row = summarise(play([policy], envs.wrap(Valley, 8), 8, "greedy", 0), 0, policy.header.cost)
     cost = policy.header.cost
     assert 0 < row["gear_share"][0] < 1
-    expected = np.dot(row["gear_share"], cost.gears) + cost.pick / row["period_mean"]
+    expected = np.dot(row["gear_share"], cost.gear_flops) + cost.pick_flops / row["period_mean"]
     assert row["flops_per_step"] == pytest.approx(expected)
-    assert row["flops_reduction"] == pytest.approx(1 - expected / cost.gears[-1])
+    assert row["flops_reduction"] == pytest.approx(1 - expected / cost.gear_flops[-1])
 
 
 def test_a_single_gear_has_no_picks() -> None:
@@ -107,4 +107,4 @@ def test_dials_of_such_policies_can_be_tuned() -> None:
     assert found.meets
     played = play_policies([policy.at(found.cost_coefficient)], lambda n: envs.wrap(Valley, n), 8, "greedy", 1)
     flops = summarise(played, 0, policy.header.cost)["flops_per_step"]
-    assert flops <= 3.2 * policy.header.cost.gears[-1]
+    assert flops <= 3.2 * policy.header.cost.gear_flops[-1]

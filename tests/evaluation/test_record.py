@@ -87,10 +87,10 @@ def test_figures_of_an_episode_by_hand() -> None:
     assert episode.gear.tolist() == (episode.choice % 2).tolist()
     assert episode.gear_steps.tolist() == steps.tolist()
     assert episode.total == sum(range(1, 14))
-    flops = steps @ HEADER.cost.gears + episode.asked.sum() * HEADER.cost.pick
+    flops = steps @ HEADER.cost.gear_flops + episode.asked.sum() * HEADER.cost.pick_flops
     assert episode.flops_per_step == pytest.approx(flops / 13)
     forced = record(policy(forced_gear=1), Counting([13]), [0])[0]
-    assert forced.flops_per_step == HEADER.cost.gears[1]
+    assert forced.flops_per_step == HEADER.cost.gear_flops[1]
 
 
 def test_what_is_recorded_is_what_is_evaluated() -> None:

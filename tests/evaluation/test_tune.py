@@ -10,7 +10,7 @@ from lowgear.policy.dial import Dial
 from tests.fixtures.weights import HEADER, random_policy
 
 DIAL = Dial(0.001, 1.0)
-LARGE = HEADER.cost.gears[-1]
+LARGE = HEADER.cost.gear_flops[-1]
 
 
 def controller():

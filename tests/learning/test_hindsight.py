@@ -18,7 +18,7 @@ from tests.fixtures.goals import Host
 # An observation is what is seen, what is achieved, what is desired: a number each.
 COLUMNS = Columns(obs_dim=3, act_dim=1)
 CAPACITY, CHUNK, STEPS = 12, 4, 20
-SETTINGS = ReplaySettings(COLUMNS, gears=2, longest_pick=3, master_capacity=100, track_episodes=True)
+SETTINGS = ReplaySettings(COLUMNS, gear_count=2, longest_pick=3, master_capacity=100, track_episodes=True)
 GOALS = Goals(achieved=(1, 2), desired=(2, 3), rule=Distance(1.0), share=0.8, shift=0.0, ends=False)
 ENDS = GOALS._replace(ends=True)
 NEVER, LAST = 0.9, float(np.nextafter(np.float32(0.8), np.float32(0)))  # left as it is; the largest that relabels

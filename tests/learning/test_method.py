@@ -190,10 +190,10 @@ def test_nothing_is_promoted_silently() -> None:
 
 
 def test_learners_are_numbered_named_and_counted() -> None:
-    assert METHOD.learners == 3
+    assert METHOD.learner_count == 3
     assert [METHOD.name(number) for number in range(3)] == ["gear0", "gear1", "master"]
     assert [METHOD.sampled_list(number) for number in range(3)] == [0, 1, 2]
     assert [METHOD.flops(number) for number in range(3)] == [
-        *(learner.flops() for learner in METHOD.gears),
+        *(learner.flops() for learner in METHOD.gear_learners),
         METHOD.master.flops(),
     ]

@@ -11,7 +11,7 @@ from lowgear.learning import replay
 from lowgear.learning.replay import Columns, Replay, ReplaySettings
 
 COLUMNS = Columns(obs_dim=1, act_dim=1)
-SETTINGS = ReplaySettings(COLUMNS, gears=2, longest_pick=1, master_capacity=1_000, track_episodes=True)
+SETTINGS = ReplaySettings(COLUMNS, gear_count=2, longest_pick=1, master_capacity=1_000, track_episodes=True)
 CASES = [(12, 4), (12, 12), (15, 1), (16, 8), (64, 16), (7, 7), (1, 1)]  # capacity and chunk
 RATES = (0.0, 0.02, 0.1, 0.5, 0.9, 1.0)  # how often an episode ends: never, to at every step
 

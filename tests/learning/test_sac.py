@@ -315,7 +315,7 @@ def test_the_learner_is_these_functions_for_one_gear(phase: int) -> None:
     state, batch, noise = random_problem()
     settings = SETTINGS._replace(actor_every=2, first_alpha=0.25)
     learner = Sac(gear=1, obs_dim=OBS, act_dim=ACT, units=5, critic_units=7, batch=BATCH, settings=settings)
-    assert (learner.gears, learner.noise_dim, learner.cycle) == ((1,), 2 * ACT, 2)
+    assert (learner.gear_numbers, learner.noise_dim, learner.cycle) == ((1,), 2 * ACT, 2)
     found, metrics = jax.jit(learner.update, static_argnums=4)(state, batch, noise.reshape(-1), AGENT, phase)
     expected, wanted = update(state, batch, noise, AGENT, settings, with_policy=phase == 0)
     jax.tree.map(np.testing.assert_allclose, (found, metrics), (expected, wanted))

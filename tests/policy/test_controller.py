@@ -356,8 +356,8 @@ def test_a_policy_without_a_dial_says_so(header: PolicyHeader) -> None:
 def test_costs_are_those_of_the_networks_that_run(header: PolicyHeader) -> None:
     weights = random_weights(1, header=header)
     products = [sum(weight[0].size for weight, _ in layers) for layers in (*weights.gears, weights.master)]
-    assert header.cost.gears == tuple(2 * count + 3 for count in products[:-1])
-    assert header.cost.pick == 2 * products[-1]
+    assert header.cost.gear_flops == tuple(2 * count + 3 for count in products[:-1])
+    assert header.cost.pick_flops == 2 * products[-1]
 
 
 def test_importing_the_controller_pulls_in_no_jax() -> None:

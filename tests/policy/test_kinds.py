@@ -182,15 +182,15 @@ def test_activations_do_not_overflow() -> None:
 
 def test_hold_is_free_and_prices_are_those_of_the_cheapest_that_computes() -> None:
     plain, free = (cost_model(3, 2, gears, 5, periods=2) for gears in ((4, 8), (HOLD, network(4), network(8))))
-    assert free.gears == (0, *plain.gears)
+    assert free.gear_flops == (0, *plain.gear_flops)
     assert free.gear_costs == (0.0, *plain.gear_costs)
-    assert free.pick == 2 * ((3 + 2) * 5 + 5 * 5 + 5 * 6)  # its master sees the last action, and has a gear more
-    assert free.flops(np.array([0.5, 0.5, 0]), 0) == plain.gears[0] / 2
+    assert free.pick_flops == 2 * ((3 + 2) * 5 + 5 * 5 + 5 * 6)  # its master sees the last action, and has a gear more
+    assert free.flops(np.array([0.5, 0.5, 0]), 0) == plain.gear_flops[0] / 2
     tariff = free.tariff((1, 4), 0.9)
     assert tariff[0] > tariff[3] == 0  # held for longer it is the cheapest of all: there are fewer picks to pay
     assert all(cost > 0 for cost in (*tariff[:3], *tariff[4:]))
-    assert ALONE.cost.pick == 0
-    assert ALONE.cost.reduction(ALONE.cost.gears[0]) == 0
+    assert ALONE.cost.pick_flops == 0
+    assert ALONE.cost.reduction(ALONE.cost.gear_flops[0]) == 0
     assert WITH_HOLD.master_inputs == OBS + ACT + 1
 
 

@@ -54,11 +54,11 @@ def episodes(scores, flops, large_share=0.0):
 
 def test_rows_are_against_the_policy_itself_from_the_same_starts():
     large, small = (freeze(teacher(units=units)).read for units in (8, 2))
-    flops = large.header.cost.gears[0]
+    flops = large.header.cost.gear_flops[0]
     starts = [10.0, 1000.0, 500.0]  # which differ far more than the controllers do
     played = {
         slimmed.ITSELF: [episodes(starts, flops)],
-        "2 units, distilled": [episodes([0.9 * start for start in starts], small.header.cost.gears[0])],
+        "2 units, distilled": [episodes([0.9 * start for start in starts], small.header.cost.gear_flops[0])],
     }
     first, second = slimmed.rows({slimmed.ITSELF: large, "2 units, distilled": small}, played)
     assert (first["kept"], first["flops_reduction"], first["large_share"]) == (1.0, 0.0, None)

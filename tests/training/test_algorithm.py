@@ -243,8 +243,8 @@ def test_updates_at_once_are_updates_in_turn(population) -> None:
 def test_each_gear_keeps_to_its_own_cycle(population) -> None:
     """The small gear's actor steps in updates 0 and 2, the other learners always do all they do."""
     learners, buffer, agents = population
-    small, large = METHOD.gears
-    rare = METHOD._replace(gears=(replace(small, settings=small.settings._replace(actor_every=2)), large))
+    small, large = METHOD.gear_learners
+    rare = METHOD._replace(gear_learners=(replace(small, settings=small.settings._replace(actor_every=2)), large))
     cycled = jax.jit(partial(algorithm.update, method=rare, which=ALL, updates=4))
     new, metrics = cycled(learners, buffer, agents, None, jnp.int32(7))
     plain, same = update(learners, buffer, agents, time=7, updates=4)
@@ -256,7 +256,7 @@ def test_each_gear_keeps_to_its_own_cycle(population) -> None:
     joined = replay.by_agent(buffer, 1)
     alone = Replay(*jax.tree.map(lambda x: x[2], (joined.rows, joined.samples, joined.episodes)), joined.written)
     state, own = jax.tree.map(lambda x: x[2], (learners[0], agents))
-    learned = jax.jit(rare.gears[0].update, static_argnums=4)
+    learned = jax.jit(rare.gear_learners[0].update, static_argnums=4)
     for time in range(4):
         batch = sample_gear_batch(0, alone, own, None, jnp.int32(7 + time), rare)
         state, _ = learned(state, batch.transitions, batch.noise, own, time % 2)

@@ -159,7 +159,7 @@ def test_a_host_is_asked_once_for_each_learner_and_chunk(population, together) -
     method = METHOD._replace(goals=METHOD.goals._replace(rule=host))
     learners, metrics = run(*population, method=method)
     jax.block_until_ready(learners)
-    batch, picks = METHOD.gears[0].batch, METHOD.master.batch
+    batch, picks = METHOD.gear_learners[0].batch, METHOD.master.batch
     # The first 2: what was achieved, and the goal itself.
     assert sorted(host.shapes) == sorted([(UPDATES, 3, 2, batch, 1)] * 2 + [(UPDATES, 3, 2, picks, PERIOD, 1)])
     assert_close(learners, together[0])

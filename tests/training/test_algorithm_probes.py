@@ -22,7 +22,7 @@ def train(rows: np.ndarray, agents: AgentParameters, method: Method, updates: in
     """The masters of a population that saw `rows` (P, steps, width), one network for each."""
     buffer = buffer_of(rows, agents.shared, method.replay, rows.shape[1], rows.shape[1])
     init = jax.jit(jax.vmap(lambda seed: method.master.init(jax.random.key(seed))))
-    update = jax.jit(partial(algorithm.update, which=(len(method.gears),), updates=updates, method=method))
+    update = jax.jit(partial(algorithm.update, which=(len(method.gear_learners),), updates=updates, method=method))
     (learned,), metrics = update((init(agents.seed),), buffer, agents, None, jnp.int32(0))
     assert np.isfinite(metrics["master_loss"]).all()
     return learned.params

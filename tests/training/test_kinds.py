@@ -85,7 +85,7 @@ def test_only_the_master_learns_around_a_frozen_policy(tmp_path):
     config = replace(config, recipe=replace(config.recipe, known_prices=False))
     spec = envs.make(TASK, 1).spec
     method = method_of(config, spec)
-    assert method.gears == ()
+    assert method.gear_learners == ()
     assert method.master.inputs == 3 + 1 + 1
     assert learners_needed(config, method) == (0,)
     training = go(RunDirectory(tmp_path / "run"), config)
@@ -195,4 +195,4 @@ def test_an_imported_policy_may_name_another_task(tmp_path):
     config = config_of((4, frozen_file(tmp_path, replace(IMPORT, task="gym:Pendulum-v1"))))
     spec = envs.make(TASK, 1).spec
     check_frozen(config, spec)
-    assert len(method_of(config, spec).gears) == 1
+    assert len(method_of(config, spec).gear_learners) == 1

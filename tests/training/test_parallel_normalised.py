@@ -26,9 +26,9 @@ from tests.fixtures.parallel import AGENTS, CAPACITY, CHUNK, COLUMNS, METHOD, PO
 NORMALISED = METHOD._replace(normalise_observations=True)
 SCALED = METHOD._replace(scale_rewards=True)
 LENIENT = METHOD._replace(lenient_twins=True)
-RARE = tuple(replace(gear, settings=gear.settings._replace(actor_every=2)) for gear in METHOD.gears)
+RARE = tuple(replace(gear, settings=gear.settings._replace(actor_every=2)) for gear in METHOD.gear_learners)
 ALL = METHOD._replace(
-    gears=RARE, normalise_observations=True, scale_rewards=True, lenient_twins=True, relative_costs=True
+    gear_learners=RARE, normalise_observations=True, scale_rewards=True, lenient_twins=True, relative_costs=True
 )
 # Prices follow the scale of rewards, so that nothing is left of their unit.
 RELATIVE = SCALED._replace(relative_costs=True)

@@ -35,14 +35,14 @@ ALL = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separ
 def master_shapes(method) -> list[tuple[int, ...]]:
     """Of the network that is deployed."""
     learners = jax.eval_shape(lambda seeds: algorithm.init(seeds, method), np.zeros(1, np.uint32))
-    assert len(learners) == method.learners == len(method.gears) + 1
+    assert len(learners) == method.learner_count == len(method.gear_learners) + 1
     deployed = jax.eval_shape(jax.vmap(method.master.actor), learners[-1])
     return [layer.weight.shape[1:] for layer in deployed]
 
 
 def value_bounds(method):
     """Of the targets of every gear."""
-    (bounds,) = {learner.settings.value_bounds for learner in method.gears}
+    (bounds,) = {learner.settings.value_bounds for learner in method.gear_learners}
     return bounds
 
 
@@ -53,7 +53,7 @@ def test_the_papers_recipe_is_the_papers_scheme() -> None:
     assert (method.dial, method.discount_by_step, method.master.known_costs) == (False, False, False)
     assert method.replay.longest_pick == 5
     assert master_shapes(method) == [(24, 32), (32, 32), (32, 2)]  # it sees the observation and picks a gear
-    assert method.cost.pick == 2 * (24 * 32 + 32 * 32 + 32 * 2)
+    assert method.cost.pick_flops == 2 * (24 * 32 + 32 * 32 + 32 * 2)
     np.testing.assert_allclose(parameters.cost_low, [0.01, 0.1, 0])
     np.testing.assert_array_equal(parameters.cost_high, parameters.cost_low)
     assert not parameters.relative.any()
@@ -72,7 +72,7 @@ def test_the_modern_recipe_charges_the_master_for_all_it_does(known: bool, input
     assert method.master.known_costs == known
     pick = 2 * (inputs * 16 + 16 * 16 + 16 * 6)  # the position is one more input where prices are learned
     small, large = (2 * (24 * units + units * units + 2 * units * 6) + 3 for units in (8, 64))
-    assert (method.cost.gears, method.cost.pick) == ((small, large), pick)
+    assert (method.cost.gear_flops, method.cost.pick_flops) == ((small, large), pick)
     assert method.cost.pick_cost == pytest.approx(pick / small)
     assert method.cost.gear_costs == pytest.approx((1, large / small))
     assert (method.master.choices, method.dial, method.replay.longest_pick) == (6, True, 20)
@@ -185,7 +185,7 @@ def test_relative_coefficients_are_in_rewards_once_their_units_are_known() -> No
 def test_targets_are_bounded_where_rewards_are_scaled(scaled: bool) -> None:
     method = method_of(resolve(WALKER, overrides={"scale_rewards": scaled}), SPEC)
     # Twice the largest return on the scale of the rewards, which is 5.
-    assert {gear.settings.largest_value for gear in method.gears} == {10.0 if scaled else None}
+    assert {gear.settings.largest_value for gear in method.gear_learners} == {10.0 if scaled else None}
 
 
 def test_goals_in_the_papers_recipe_and_in_ours() -> None:
@@ -242,9 +242,9 @@ def test_settings_of_sac_reach_the_learners_and_the_agents() -> None:
         (method_of(config, SPEC), 2, 0.1),
         (method_of(resolve(WALKER, "paper"), SPEC), 1, 1.0),
     ):
-        assert {learner.settings.actor_every for learner in method.gears} == {every}
-        assert {learner.cycle for learner in method.gears} == {every}
-        assert {learner.settings.first_alpha for learner in method.gears} == {alpha}
+        assert {learner.settings.actor_every for learner in method.gear_learners} == {every}
+        assert {learner.cycle for learner in method.gear_learners} == {every}
+        assert {learner.settings.first_alpha for learner in method.gear_learners} == {alpha}
 
 
 @pytest.mark.parametrize("name", ["normalise_observations", "scale_rewards", "lenient_twins"])

@@ -24,7 +24,7 @@ def _facts(agent: "Agent") -> list[tuple[str, str]]:
         ("task", header.task),
         ("variant", f"{header.variant}, {header.recipe} recipe, seed {header.seed}"),
         ("gears", _widths(header.gears)),
-        ("FLOPs of an action", ", ".join(f"{flops:,}" for flops in header.cost.gears)),
+        ("FLOPs of an action", ", ".join(f"{flops:,}" for flops in header.cost.gear_flops)),
         ("steps", f"{header.steps:,}"),
     ]
     if header.forced_gear is None:

@@ -35,10 +35,10 @@ class DistilSettings:
 def widths_for(large: Policy) -> tuple[int, ...]:
     """Powers of two, from the narrowest on, that cost a small share of the large policy; the narrowest at least."""
     header = large.header
-    most = DEAREST * header.cost.gears[-1]
+    most = DEAREST * header.cost.gear_flops[-1]
     ladder = (NARROWEST * 2**power for power in itertools.count())
     found = tuple(itertools.takewhile(lambda units: flops_of(large, units) <= most, ladder)) or (NARROWEST,)
-    if flops_of(large, found[0]) >= header.cost.gears[-1]:
+    if flops_of(large, found[0]) >= header.cost.gear_flops[-1]:
         raise LowgearError(
             f"a policy of {header.gears[0]} units is as cheap as a policy can be: nothing is left to slim"
         )

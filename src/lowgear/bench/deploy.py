@@ -165,7 +165,7 @@ def _report(
         "steps": steps,
         "gear_share": share.tolist(),
         "picks_per_step": picks,
-        "flops_per_step": {CONTROLLER: flops} | {f"gear{gear}": each for gear, each in enumerate(cost.gears)},
+        "flops_per_step": {CONTROLLER: flops} | {f"gear{gear}": each for gear, each in enumerate(cost.gear_flops)},
         "flops_reduction": flops_reduction,
         "ns_per_step": {
             kind: {key: time._asdict() for key, time in each.items() if key != PICKING} for kind, each in times.items()

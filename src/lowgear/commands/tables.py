@@ -43,7 +43,7 @@ def task_row(task: Task, spec: "EnvSpec | None" = None, gears: Sequence[Given] |
         priced, _ = arrange(gears or task.gears or (), replace(task, obs_dim=row["obs_dim"], act_dim=row["act_dim"]))
         row["gears"] = [gear.to_json() for gear in priced]
         model = cost_model(row["obs_dim"], row["act_dim"], priced, master_units=1)  # gears alone are shown
-        row["gear_flops"], row["gear_costs"] = list(model.gears), list(model.gear_costs)
+        row["gear_flops"], row["gear_costs"] = list(model.gear_flops), list(model.gear_costs)
     return row
 
 

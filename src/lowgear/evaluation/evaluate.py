@@ -55,7 +55,7 @@ def play(
     population, slots = len(policies), env.num_envs // len(policies)
     controller = Controller.from_policies(policies, slots)
     choose = chooser(master, np.random.default_rng((seed, 1)))
-    tally = _Tally((population, slots), controller.gears)
+    tally = _Tally((population, slots), controller.gear_count)
     missing: dict[int, str] = {}
 
     def note(number: int, why: str) -> None:
@@ -89,7 +89,7 @@ def play(
             if progress:
                 progress(1)
         tally.clear(ended)
-    nothing = (*[np.nan] * 3, np.full(controller.gears, np.nan), *[np.nan] * 3)
+    nothing = (*[np.nan] * 3, np.full(controller.gear_count, np.nan), *[np.nan] * 3)
     ordered = [
         [nothing if p in missing else record[p][i % slots][i // slots] for i in range(episodes)]
         for p in range(population)
@@ -216,7 +216,7 @@ def summarise(played: Played, agent: int, cost: CostModel) -> dict[str, Any]:
         "period_mean": float(steps / picks) if picks else None,
         "flops_per_step": flops,
         "flops_reduction": cost.reduction(flops),
-        "flops_reduction_ci95": half_width(flops_each(played, agent, cost)) / cost.gears[-1],
+        "flops_reduction_ci95": half_width(flops_each(played, agent, cost)) / cost.gear_flops[-1],
         "episode_length_mean": float(played.lengths[agent].mean()),
         **_motion(played, agent, cost),
     }
@@ -228,7 +228,7 @@ def _motion(played: Played, agent: int, cost: CostModel) -> dict[str, float | No
     Decisions are forward passes, of gears that compute and of the master. Steps after an episode's first are counted
     as repeated where no number of the action changed; the jerk is the mean absolute change of an action's numbers.
     """
-    computing = [gear for gear, flops in enumerate(cost.gears) if flops]
+    computing = [gear for gear, flops in enumerate(cost.gear_flops) if flops]
     decisions = played.gear_steps[agent][:, computing].sum(axis=1) + played.picks[agent]
     later = max(1.0, float((played.lengths[agent] - 1).sum()))
     return {

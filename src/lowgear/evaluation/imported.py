@@ -55,7 +55,7 @@ class Imported(NamedTuple):
             "activation": foreign.activation,
             "squash": foreign.squash,
             "normalised": foreign.normalised,
-            "flops_per_step": header.cost.gears[0],
+            "flops_per_step": header.cost.gear_flops[0],
             "checked": None if self.check is None else self.check._asdict(),
             "notes": list(foreign.notes),
         }

@@ -125,7 +125,7 @@ class _Step:
         self.asked = controller.pick(observation[None], keep_values)[0]
         self.choice = controller.choice[0]
         self.action = controller.act(observation[None])[0]
-        self.choices = controller.gears * len(controller.periods)
+        self.choices = controller.gear_count * len(controller.periods)
 
 
 class _Track:

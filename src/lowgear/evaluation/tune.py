@@ -130,7 +130,7 @@ class Search:
             score_ci95=half_width(scores),
             flops_per_step=float(flops.mean()),
             flops_reduction=cost.reduction(float(flops.mean())),
-            flops_reduction_ci95=half_width(flops) / cost.gears[-1],
+            flops_reduction_ci95=half_width(flops) / cost.gear_flops[-1],
             latency_us=float(np.concatenate(self._latency[place]).mean()) if self._latency else None,
             certain=abs(float(margin.mean())) > half_width(margin),
             episodes=len(scores),
@@ -225,7 +225,7 @@ class Search:
         if self.demand.max_latency_us is not None:
             return self.demand.max_latency_us
         if self.demand.max_flops is not None:
-            return self.demand.max_flops * self.policy.header.cost.gears[-1]
+            return self.demand.max_flops * self.policy.header.cost.gear_flops[-1]
         best = self._best_score()
         return best * share_of(self.demand.keep_return, best)
 

@@ -111,7 +111,7 @@ def states_of(episode: Episode) -> Iterator[StateBefore]:
 def put(network: Any, state: StateBefore) -> None:
     """Bring a `Controller`, ours or an export's own, into a state."""
     network.choice[:] = state.choice
-    network.age[:] = 0 if state.left == 0 else network.periods[state.choice // network.gears] - state.left
+    network.age[:] = 0 if state.left == 0 else network.periods[state.choice // network.gear_count] - state.left
     if network.fresh is not None:
         network.last_action[:], network.fresh[:] = state.last_action, state.fresh
 
@@ -184,7 +184,7 @@ def action_error(policy: Policy, action: FloatArray, expected: FloatArray) -> fl
 
 def gear_action(network: Controller, gear: int, observation: FloatArray, state: StateBefore) -> FloatArray:
     """What one gear of the network does, in [-1, 1]; NaN of a gear that does not exist."""
-    if not 0 <= gear < network.gears:
+    if not 0 <= gear < network.gear_count:
         return np.full_like(state.last_action, np.nan)
     action: FloatArray = network.act_with(gear, observation[None, None], state.last_action[None, None])[0, 0]
     return action

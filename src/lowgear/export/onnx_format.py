@@ -77,7 +77,7 @@ def _gears_alone_error(policy: Policy, files: dict[str, bytes], episodes: Sequen
     """Largest error of the gears' own models, in halves of the range."""
     network, largest = Controller.from_policies([policy]), 0.0
     observation = np.concatenate([episode.observation[:CHECKED_STEPS] for episode in episodes])
-    for gear in range(network.gears):
+    for gear in range(network.gear_count):
         if f"gear{gear}.onnx" in files:
             alone = session(files[f"gear{gear}.onnx"])
             actions = np.array([act_alone(alone, row) for row in observation])

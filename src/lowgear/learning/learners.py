@@ -44,7 +44,7 @@ class GearLearner(Protocol):
     """
 
     @property
-    def gears(self) -> tuple[int, ...]:
+    def gear_numbers(self) -> tuple[int, ...]:
         """Numbers of the gears that it trains."""
 
     @property

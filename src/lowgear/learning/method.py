@@ -21,7 +21,7 @@ from lowgear.policy.cost import CostModel
 class Method(NamedTuple):
     """Shapes and settings that every agent of a population shares."""
 
-    gears: tuple[GearLearner, ...]
+    gear_learners: tuple[GearLearner, ...]
     master: Dqn
     cost: CostModel
     replay: ReplaySettings
@@ -41,23 +41,25 @@ class Method(NamedTuple):
         return self.normalise_observations or self.scale_rewards or self.lenient_twins or self.relative_costs
 
     @property
-    def learners(self) -> int:
+    def learner_count(self) -> int:
         """How many there are, the master's included."""
-        return len(self.gears) + 1
+        return len(self.gear_learners) + 1
 
     def name(self, number: int) -> str:
         """What a learner is called in metrics."""
-        if number == len(self.gears):
+        if number == len(self.gear_learners):
             return "master"
-        return "gear" + "_".join(map(str, self.gears[number].gears))
+        return "gear" + "_".join(map(str, self.gear_learners[number].gear_numbers))
 
     def flops(self, number: int) -> int:
         """Of the products of one update of a learner."""
-        return self.master.flops() if number == len(self.gears) else self.gears[number].flops()
+        return self.master.flops() if number == len(self.gear_learners) else self.gear_learners[number].flops()
 
     def sampled_list(self, number: int) -> int:
         """The list of rows that a learner samples from: its gear's, or the master's."""
-        return self.replay.gears if number == len(self.gears) else self.gears[number].gears[0]
+        return (
+            self.replay.gear_count if number == len(self.gear_learners) else self.gear_learners[number].gear_numbers[0]
+        )
 
 
 class GearBatch(NamedTuple):
@@ -76,7 +78,7 @@ def sample_gear_batch(
     method: Method,
 ) -> GearBatch:
     """One agent's batch for a gear's learner, relabelled and normalised."""
-    learner = method.gears[number]
+    learner = method.gear_learners[number]
     row, new = _sample(number, learner.batch, buffer, agent, time, method)
     batch = replay.transitions(buffer.rows, row, agent.discount, method.replay.columns)
     if new is not None and method.goals is not None:
@@ -95,7 +97,7 @@ def sample_picks(
 ) -> UnpaidPicks:
     """One agent's batch for the master, relabelled and normalised; its costs are not paid yet."""
     weight = agent.master_discount if method.discount_by_step else jax.numpy.float32(1)
-    row, new = _sample(len(method.gears), method.master.batch, buffer, agent, time, method)
+    row, new = _sample(len(method.gear_learners), method.master.batch, buffer, agent, time, method)
     if new is None or method.goals is None:
         steps = replay.steps_of_picks(buffer.rows, row, method.replay)
     else:
@@ -119,6 +121,6 @@ def _sample(
     row = replay.sample_rows(buffer.samples, method.sampled_list(number), uniform(rng.ROWS))
     if method.goals is None:
         return row, None
-    of_picks = number == len(method.gears)
+    of_picks = number == len(method.gear_learners)
     new = hindsight.sample_goals(buffer, row, uniform(rng.GOALS), method.goals, method.replay, of_picks=of_picks)
     return row, new

@@ -111,7 +111,7 @@ class ReplaySettings(NamedTuple):
     """What inserting and sampling need to know besides the rings."""
 
     columns: Columns
-    gears: int
+    gear_count: int
     longest_pick: int  # steps
     master_capacity: int  # picks
     track_episodes: bool = False  # for hindsight
@@ -120,7 +120,7 @@ class ReplaySettings(NamedTuple):
 
 def init(rings: int, capacity: int, settings: ReplaySettings) -> Replay:
     """Empty rings; `capacity` must be a multiple of the chunks that will be inserted."""
-    lists = settings.gears + 1
+    lists = settings.gear_count + 1
     table = partial(jnp.zeros, (rings, capacity), jnp.int32)
     return Replay(
         rows=jnp.zeros((rings, capacity, settings.columns.width), jnp.float32),
@@ -294,8 +294,8 @@ def picks(
 
 def _members(new: jax.Array, share: jax.Array, settings: ReplaySettings) -> jax.Array:
     """Which rows belong to which learner, (L, rows)."""
-    gear = new[:, settings.columns.choice].astype(jnp.int32) % settings.gears
-    own = gear[None, :] == jnp.arange(settings.gears)[:, None]
+    gear = new[:, settings.columns.choice].astype(jnp.int32) % settings.gear_count
+    own = gear[None, :] == jnp.arange(settings.gear_count)[:, None]
     return jnp.concatenate([own | share, new[None, :, settings.columns.closed] > 0])
 
 

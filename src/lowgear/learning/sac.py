@@ -69,7 +69,7 @@ class Sac:
     settings: SacSettings
 
     @property
-    def gears(self) -> tuple[int, ...]:
+    def gear_numbers(self) -> tuple[int, ...]:
         """The one gear that it trains."""
         return (self.gear,)
 

@@ -113,14 +113,14 @@ class Controller:
             self.position[where], self._charges = position[where], None
 
     @property
-    def gears(self) -> int:
+    def gear_count(self) -> int:
         """How many there are."""
         return len(self._weights.gears)
 
     @property
     def gear(self) -> IntArray:
         """The gear that acts."""
-        gear: IntArray = self.choice % self.gears
+        gear: IntArray = self.choice % self.gear_count
         return gear
 
     @property
@@ -131,7 +131,7 @@ class Controller:
     @property
     def left(self) -> IntArray:
         """Steps that the picks still hold, 0 where a new one is due."""
-        left: IntArray = np.where(self.due, 0, self.periods[self.choice // self.gears] - self.age).astype(np.int32)
+        left: IntArray = np.where(self.due, 0, self.periods[self.choice // self.gear_count] - self.age).astype(np.int32)
         return left
 
     def begin(self, where: BoolArray) -> None:
@@ -151,7 +151,7 @@ class Controller:
                 self._charges = coefficient[..., None] * each[:, None, :]
             found = found - self._charges
         if self.fresh is not None:
-            found[..., self._hold :: self.gears][self.fresh] = -np.inf
+            found[..., self._hold :: self.gear_count][self.fresh] = -np.inf
         return found
 
     def _seen(self, observation: FloatArray) -> FloatArray:
@@ -214,7 +214,7 @@ class Controller:
         The step was that of `act`, or another `action`: it is the last one from now on.
         """
         age: IntArray = self.age + 1
-        closed: BoolArray = np.logical_or(age >= self.periods[self.choice // self.gears], ended)
+        closed: BoolArray = np.logical_or(age >= self.periods[self.choice // self.gear_count], ended)
         self.age = np.where(closed, np.int32(0), age)
         if self._acted is not None and self.fresh is not None:
             taken = self._acted if action is None else action

@@ -47,23 +47,23 @@ class CostModel:
     reward, the tariff of its choices and the score by which the best policy is kept all go through it.
     """
 
-    gears: tuple[int, ...]  # FLOPs of one action of each gear; 0 of one that holds the last action
-    pick: int  # FLOPs of one pick of the master
+    gear_flops: tuple[int, ...]  # of one action of each gear; 0 of one that holds the last action
+    pick_flops: int  # FLOPs of one pick of the master
     charges_picks: bool = True  # the master pays for its own inference
 
     @property
     def _unit(self) -> int:
-        return next(flops for flops in self.gears if flops)
+        return next(flops for flops in self.gear_flops if flops)
 
     @property
     def gear_costs(self) -> tuple[float, ...]:
         """Price of an action of each gear, c_ω of the paper."""
-        return tuple(flops / self._unit for flops in self.gears)
+        return tuple(flops / self._unit for flops in self.gear_flops)
 
     @property
     def pick_cost(self) -> float:
         """Price of a pick."""
-        return self.pick / self._unit if self.charges_picks else 0.0
+        return self.pick_flops / self._unit if self.charges_picks else 0.0
 
     def charge(self, gear_cost: Any, steps: Any, picks: Any = 1) -> Any:
         """What the master pays, at a coefficient of 1, for `steps` in a gear of this cost and the picks that chose it.
@@ -88,7 +88,7 @@ class CostModel:
         Choice c is gear `c % gears` for the period number `c // gears`. It is taken once, and the cheapest ever after:
         all that is certain of a choice's cost before anything is learned.
         """
-        kept = [discount**period for period in periods for _ in self.gears]
+        kept = [discount**period for period in periods for _ in self.gear_flops]
         once = [
             self.charge(cost, sum(discount**k for k in range(period))) for period in periods for cost in self.gear_costs
         ]
@@ -98,11 +98,13 @@ class CostModel:
 
     def flops(self, gear_steps: Any, picks: Any) -> Any:
         """FLOPs of the steps in each gear, on the last axis, and of the picks."""
-        return sum(flops * gear_steps[..., gear] for gear, flops in enumerate(self.gears)) + self.pick * picks
+        return (
+            sum(flops * gear_steps[..., gear] for gear, flops in enumerate(self.gear_flops)) + self.pick_flops * picks
+        )
 
     def reduction(self, flops: float) -> float:
         """Fraction of the dearest gear's FLOPs per step that is saved; negative where more is spent."""
-        return 1.0 - flops / self.gears[-1]
+        return 1.0 - flops / self.gear_flops[-1]
 
 
 def cost_model(

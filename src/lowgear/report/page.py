@@ -138,7 +138,7 @@ def _play(run: RunData, selected: Selected, playback: Playback, frame_bytes: int
     header = episode.policy.header
     gears = header.gears
     saved = percent(header.cost.reduction(episode.flops_per_step))
-    flops = np.cumsum(np.array(header.cost.gears)[episode.gear] + header.cost.pick * episode.asked)
+    flops = np.cumsum(np.array(header.cost.gear_flops)[episode.gear] + header.cost.pick_flops * episode.asked)
     facts = [
         f"Played in {playback.simulator}: return {number(episode.total, 1)}, {saved} of FLOPs saved, "
         f"seed {header.seed} (agent {selected.agent}).",
@@ -160,7 +160,7 @@ def _play(run: RunData, selected: Selected, playback: Playback, frame_bytes: int
         "gear": episode.gear.tolist(),
         "reward": _short(episode.reward),
         "total": _short(np.cumsum(episode.reward, dtype=np.float64)),
-        "saved": _short(1 - flops / (header.cost.gears[-1] * np.arange(1, episode.steps + 1))),
+        "saved": _short(1 - flops / (header.cost.gear_flops[-1] * np.arange(1, episode.steps + 1))),
         "tracks": to_json(timeline.tracks(playback, timeline.legend(playback))),
         "values": None if values is None else [_short(row) for row in values],
         "step_s": playback.step_s,

@@ -59,7 +59,7 @@ def play_back(
     (episode,) = record(policy, simulator.env, [seed], master=master, chance_seed=(seed, 1), steps_at_most=limit)
     controller = Controller.from_policies([policy])
     seen, before = episode.observation[None], episode.last_action[None]
-    actions = [controller.act_with(gear, seen, before)[0] for gear in range(controller.gears)]
+    actions = [controller.act_with(gear, seen, before)[0] for gear in range(controller.gear_count)]
     every = max(1, -(-episode.steps // frames)) if frames else 1
     return Playback(
         episode,

@@ -48,7 +48,7 @@ def play_episodes(run: RunData, selected: Sequence[Selected], episodes: int) -> 
     played = play_policies(policies, partial(make_env, run.config), episodes, run.config.master, SEED)
     costs = [policy.header.cost for policy in policies]
     return [
-        ControllerEpisodes(one, played.returns[place], flops_each(played, place, cost) / cost.gears[-1])
+        ControllerEpisodes(one, played.returns[place], flops_each(played, place, cost) / cost.gear_flops[-1])
         for place, (one, cost) in enumerate(zip(selected, costs, strict=True))
     ]
 

@@ -94,7 +94,7 @@ def play_options(
         policies = [option.of(agent, setting, master_discount) for setting in settings for agent in agents]
         slots = min(SLOTS, episodes)
         played = play_policies(policies, make_env, episodes, "greedy", seed, progress, slots=slots)
-        widest = agents[0].header.cost.gears[-1]
+        widest = agents[0].header.cost.gear_flops[-1]
         found += [
             _measured(option, setting, played, policies, range(i * len(agents), (i + 1) * len(agents)), widest)
             for i, setting in enumerate(settings)

@@ -140,7 +140,7 @@ def carry_out(request: Request, store: RunStore) -> dict[str, Any]:
 
 def check_fits(request: Request) -> None:
     """Refuse a policy of another environment, and widths that save nothing, before anything is made."""
-    large, most = request.large, request.large.header.cost.gears[0]
+    large, most = request.large, request.large.header.cost.gear_flops[0]
     for units in request.widths:
         if flops_of(large, units) >= most:
             raise LowgearError(

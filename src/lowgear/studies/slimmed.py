@@ -23,7 +23,7 @@ class Episodes(NamedTuple):
 
 def rows(policies: Mapping[str, Policy], played: Mapping[str, Sequence[Episodes]]) -> list[dict[str, Any]]:
     """A row for each controller, from episodes that began alike; the policy itself comes first."""
-    large = policies[ITSELF].header.cost.gears[0]
+    large = policies[ITSELF].header.cost.gear_flops[0]
     its = np.concatenate([part.scores for part in played[ITSELF]])
     found = []
     for name, policy in policies.items():

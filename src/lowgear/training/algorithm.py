@@ -40,8 +40,8 @@ def init(seeds: jax.Array, method: Method) -> Learners:
     """Line 1: fresh learners, each agent's from its own seed alone."""
 
     def one(seed: jax.Array) -> Learners:
-        *gear_keys, master_key = jax.random.split(jax.random.key(seed), method.learners)
-        gears = (learner.init(key) for learner, key in zip(method.gears, gear_keys, strict=True))
+        *gear_keys, master_key = jax.random.split(jax.random.key(seed), method.learner_count)
+        gears = (learner.init(key) for learner, key in zip(method.gear_learners, gear_keys, strict=True))
         return (*gears, method.master.init(master_key))
 
     return jax.vmap(one)(seeds)
@@ -114,7 +114,7 @@ def pay(picks: UnpaidPicks, agent: AgentParameters, uniform: jax.Array, method: 
     position = jnp.where(agent.cost_high > agent.cost_low, 2 * uniform - 1, 0.0)
     coefficient = dial.price(position, agent.cost_low, agent.cost_high, jnp) if method.dial else agent.cost_low
     batch = picks.transitions
-    gear_cost = jnp.asarray(method.cost.gear_costs, jnp.float32)[batch.choice % method.replay.gears]
+    gear_cost = jnp.asarray(method.cost.gear_costs, jnp.float32)[batch.choice % method.replay.gear_count]
     elapsed = picks.steps.astype(jnp.float32) if method.discount_by_step else jnp.ones_like(picks.discounted_steps)
     reward = method.cost.master_reward(batch.reward, coefficient, gear_cost, picks.discounted_steps)
     batch = batch._replace(reward=reward / agent.master_scale, discount=batch.discount * agent.master_discount**elapsed)
@@ -159,7 +159,7 @@ def update(
         _batches(number, buffer, agents, normaliser, time + jnp.arange(updates), method) for number in which
     )
 
-    cycle = math.lcm(*(method.gears[number].cycle for number in which if number < len(method.gears)))
+    cycle = math.lcm(*(method.gear_learners[number].cycle for number in which if number < len(method.gear_learners)))
 
     def update_agent(
         states: Learners, agent: AgentParameters, batches: tuple[Any, ...], phase: int
@@ -170,7 +170,7 @@ def update(
             if isinstance(batch, MasterTransitions):
                 new_state, found = method.master.update(state, batch, agent)  # line 24
             else:
-                learner = method.gears[number]
+                learner = method.gear_learners[number]
                 new_state, found = learner.update(
                     state, batch.transitions, batch.noise, agent, phase % learner.cycle
                 )  # line 25
@@ -258,7 +258,7 @@ def _batches(
     """A learner's batches of all agents at all times, (updates, P, B, ...)."""
 
     def one(buffer: Replay, agent: AgentParameters, normaliser: Normaliser | None, time: jax.Array) -> Any:
-        if number < len(method.gears):
+        if number < len(method.gear_learners):
             return sample_gear_batch(number, buffer, agent, normaliser, time, method)
         uniform = rng.uniform(agent.seed, rng.stream(rng.COEFFICIENTS, number), time, method.master.batch)
         return pay(sample_picks(buffer, agent, normaliser, time, method), agent, uniform, method)

@@ -149,7 +149,7 @@ class Collector:
         self.steps += self.behaviour.environments
         self._returns += step.reward.reshape(self._shape)
         self._lengths += 1
-        self._large_steps += self.controller.gear == self.controller.gears - 1
+        self._large_steps += self.controller.gear == self.controller.gear_count - 1
         return seen, step
 
     def finish_episodes(self, k: int) -> list[FinishedEpisode]:

@@ -84,7 +84,7 @@ class ParallelLearner:
         self.rounds, self.busy_seconds = 0, 0.0  # of updates, and what they took from start to the last job's end
         programs = programs_of(method)
         self._shards = [Shard(programs, slice(a, b), agents, capacity) for a, b in itertools.pairwise(bounds)]
-        groups = balanced(range(method.learners) if which is None else which, parts, method)
+        groups = balanced(range(method.learner_count) if which is None else which, parts, method)
         self.jobs = [Job(s, group) for s in range(shards) for group in groups]
         self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
         self._device = DeviceThread()

@@ -62,7 +62,7 @@ def method_of(
     """The static side of the program that trains a run."""
     recipe, goals = config.recipe, goals_of(config, spec, goal_rule)
     return Method(
-        gears=make_learners(config, spec, goals),
+        gear_learners=make_learners(config, spec, goals),
         master=Dqn(
             inputs=spec.obs_dim + spec.act_dim * holds(config) + recipe.dial,
             choices=len(config.gears) * len(recipe.periods),
@@ -94,9 +94,9 @@ def learners_needed(config: RunConfig, method: Method) -> tuple[int, ...]:
     """Learners of the gears that some agent acts with, and the master's if one asks it: the others need not learn."""
     forced = {agent.forced_gear(config.gears) for agent in config.agents}
     if None in forced:
-        return tuple(range(method.learners))
-    found = tuple(number for number, learner in enumerate(method.gears) if forced & set(learner.gears))
-    return found or (method.learners - 1,)  # where all act with frozen gears there is nothing to learn
+        return tuple(range(method.learner_count))
+    found = tuple(number for number, learner in enumerate(method.gear_learners) if forced & set(learner.gear_numbers))
+    return found or (method.learner_count - 1,)  # where all act with frozen gears there is nothing to learn
 
 
 def holds(config: RunConfig) -> bool:

@@ -67,8 +67,8 @@ class Programs:
     def _actors(self, learners: Sequence[Any]) -> tuple[Any, ...]:
         """Of every gear that is trained, in order, then the master's."""
         actors: dict[int, Any] = {}
-        for learner, state in zip(self.method.gears, learners[:-1], strict=True):
-            actors |= dict(zip(learner.gears, learner.actors(state), strict=True))
+        for learner, state in zip(self.method.gear_learners, learners[:-1], strict=True):
+            actors |= dict(zip(learner.gear_numbers, learner.actors(state), strict=True))
         return (*(actors[gear] for gear in sorted(actors)), jax.vmap(self.method.master.actor)(learners[-1]))
 
 
