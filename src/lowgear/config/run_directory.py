@@ -158,10 +158,17 @@ class RunDirectory:
         if len(stopped) >= len(config.agents):
             return False
         for agent in range(len(config.agents)):
+            if agent in stopped:
+                continue
             path = self.policy(agent)
-            if agent not in stopped and (not path.exists() or _is_damaged(path)):
+            if not path.exists():
                 return False
-            if agent not in stopped and self.load_policy(config, agent).header.steps < config.steps:
+            try:
+                policy = load(path)
+            except LowgearError:  # damaged
+                return False
+            _check_owner(path, policy, config, agent)
+            if policy.header.steps < config.steps:
                 return False
         return True
 
@@ -178,24 +185,7 @@ class RunDirectory:
         """One agent's policy; that of another run, or of another agent, is an error."""
         path = self.policy(agent, best)
         policy = load(path)
-        header, settings, recipe = policy.header, config.agents[agent], config.recipe
-        wanted = {
-            "task": config.task,
-            "recipe": recipe.name,
-            "variant": settings.variant,
-            "seed": settings.seed,
-            "gears": config.gears,
-            "periods": recipe.periods,
-            "master_units": recipe.master_units,
-            "activation": recipe.actor_activation,
-        }
-        for name, value in wanted.items():
-            found = getattr(header, name)
-            if found != value:
-                raise LowgearError(
-                    f"{path} is of another run: its {name} is {_shown(found)}, not agent {agent}'s {_shown(value)}; "
-                    "name the file itself to export it, or bring back the run's own"
-                )
+        _check_owner(path, policy, config, agent)
         return policy
 
     def policy(self, agent: int, best: bool = False) -> Path:
@@ -245,12 +235,26 @@ def _numbered(config: RunConfig) -> list[tuple[int, Gear]]:
     return [(number, gear) for number, gear in enumerate(config.gears) if gear.kind == FROZEN]
 
 
-def _is_damaged(path: Path) -> bool:
-    try:
-        load(path)
-    except LowgearError:
-        return True
-    return False
+def _check_owner(path: Path, policy: Policy, config: RunConfig, agent: int) -> None:
+    """An error where a policy is of another run, or of another agent."""
+    header, settings, recipe = policy.header, config.agents[agent], config.recipe
+    wanted = {
+        "task": config.task,
+        "recipe": recipe.name,
+        "variant": settings.variant,
+        "seed": settings.seed,
+        "gears": config.gears,
+        "periods": recipe.periods,
+        "master_units": recipe.master_units,
+        "activation": recipe.actor_activation,
+    }
+    for name, value in wanted.items():
+        found = getattr(header, name)
+        if found != value:
+            raise LowgearError(
+                f"{path} is of another run: its {name} is {_shown(found)}, not agent {agent}'s {_shown(value)}; "
+                "name the file itself to export it, or bring back the run's own"
+            )
 
 
 def _shown(value: Any) -> str:

@@ -100,7 +100,7 @@ def mlp(layers: Mlp, x: jax.Array, activation: str) -> jax.Array:
 
 
 def scale_output(layers: Mlp, factor: jax.Array) -> Mlp:
-    """The same network with so many times its output."""
+    """The network with its output multiplied by `factor`."""
     *hidden, last = layers
     return (*hidden, jax.tree.map(lambda x: x * factor, last))
 

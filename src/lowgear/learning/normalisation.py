@@ -29,7 +29,7 @@ class Running(NamedTuple):
 
 
 class Returns(NamedTuple):
-    """Of one discount."""
+    """Running discounted returns, for one discount."""
 
     open: jax.Array  # (E,): discounted sum of the rewards of each environment's episode so far
     running: Running  # (1,): of the open returns after every step
@@ -46,7 +46,7 @@ class Statistics(NamedTuple):
 
 
 class Normaliser(NamedTuple):
-    """Of observations, (obs,) each; of P agents (P, obs)."""
+    """What observations are normalised by, (obs,) each; of P agents (P, obs)."""
 
     mean: Any
     std: Any

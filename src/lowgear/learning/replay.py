@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from lowgear.learning.transitions import MasterTransitions, Transitions
+from lowgear.policy.arrays import FloatArray
 
 
 class Columns(NamedTuple):
@@ -36,6 +37,10 @@ class Columns(NamedTuple):
     def action(self) -> slice:
         """What the gear did."""
         return slice(2 * self.obs_dim, 2 * self.obs_dim + self.act_dim)
+
+    def end(self, rows: FloatArray) -> None:
+        """Mark rows, (..., width), as the last ones of their picks and episodes, in place."""
+        rows[..., [self.closed, self.ended]] = 1
 
     @property
     def reward(self) -> int:

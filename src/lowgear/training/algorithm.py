@@ -65,7 +65,7 @@ def collect(collector: Collector, rows: FloatArray, last: bool = False) -> list[
             rows[:, :, k, collector.columns.last_action] = before
         episodes += collector.finish_episodes(k)  # lines 19 to 21; environments reset themselves
     if last:
-        rows[:, :, -1, [collector.columns.closed, collector.columns.ended]] = 1
+        collector.columns.end(rows[:, :, -1])
     return episodes
 
 

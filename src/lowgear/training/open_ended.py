@@ -22,6 +22,7 @@ from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.collect import FinishedEpisode
 from lowgear.training.loop import Training
 from lowgear.training.progress import Listener
+from lowgear.training.resume import cut_episodes
 from lowgear.training.shard import LearnerStates
 
 LEAST_ROOM = 1 << 16  # steps: a buffer that grows is compiled for anew
@@ -94,7 +95,7 @@ class OpenEnded(Training):
         if not rows.shape[1]:
             return None
         states, updates = self._before_last or (self.learner.states(), self.learner.time)
-        rows[:, -1, [columns.closed, columns.ended]] = 1
+        columns.end(rows[:, -1])
         return Snapshot(self.collector.steps, updates, states, rows, pending, self._number + 1)
 
     def rescue(self) -> Snapshot | None:
@@ -134,12 +135,8 @@ class OpenEnded(Training):
             for rows in chunks:
                 self._lines.add(self.collector.collect_again(rows[None]))
         except Unrepeatable:
-            columns = self.collector.columns
-            assert self.pipeline.pending is not None
-            ends = self.pipeline.pending.shape[1] // self.config.recipe.environments
-            self.pipeline.pending[:, ends - 1 :: ends, [columns.closed, columns.ended]] = 1
-            self.collector.steps, self.begins_anew = steps, True
-            self.collector.restart(self._number)
+            cut_episodes(self.config, self.pipeline, self._lines, steps, self._number)
+            self.begins_anew = True
 
     def _collect(self, last: bool) -> tuple[FloatArray, list[FinishedEpisode]]:
         found = super()._collect(last)

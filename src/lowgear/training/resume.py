@@ -5,6 +5,7 @@ from dataclasses import replace
 from lowgear import LowgearError
 from lowgear.config.run import RunConfig
 from lowgear.config.run_directory import RunDirectory
+from lowgear.policy.arrays import FloatArray
 from lowgear.policy.file import load
 from lowgear.policy.networks import leaves_of
 from lowgear.training import checkpoint
@@ -40,15 +41,20 @@ def resume(config: RunConfig, directory: RunDirectory, latest: Checkpoint, pipel
     try:
         _collect_again(config, directory, latest, pipeline, lines)
     except Unrepeatable:
-        assert pipeline.pending is not None
-        columns, ends = collector.columns, chunk // config.recipe.environments
-        pipeline.pending[:, ends - 1 :: ends, [columns.closed, columns.ended]] = 1
-        checkpoint.rewrite_last(directory, latest, pipeline.pending)
-        collector.steps = latest.steps
-        collector.restart(latest.number)
-        lines.begin_anew()
+        checkpoint.rewrite_last(directory, latest, cut_episodes(config, pipeline, lines, latest.steps, latest.number))
         return False
     return True
+
+
+def cut_episodes(config: RunConfig, pipeline: Pipeline, lines: Lines, steps: int, number: int) -> FloatArray:
+    """Let the open episodes end with the pending chunk, after so many steps, and new ones begin; that chunk."""
+    assert pipeline.pending is not None
+    each = config.recipe.chunk // config.recipe.environments  # rows of an environment
+    pipeline.collector.columns.end(pipeline.pending[:, each - 1 :: each])
+    pipeline.collector.steps = steps
+    pipeline.collector.restart(number)
+    lines.begin_anew()
+    return pipeline.pending
 
 
 def _retire_stopped(config: RunConfig, directory: RunDirectory, latest: Checkpoint, pipeline: Pipeline) -> None:
