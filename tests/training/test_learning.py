@@ -27,7 +27,7 @@ def test_the_master_keeps_the_large_gears_return_and_uses_the_small_one_where_it
     master = {"master_discount": 0.5, "master_replay": 1000, "master_copy_every": 50, "master_learning_rate": 3e-3}
     config = resolve(
         Task("coast", "gym", "coast", gears=(1, 32)),
-        steps=3000,
+        steps=4000,  # on some processors 3,000 leave the large gear at 36.9
         seeds=(0, 1, 2),
         cost_coefficients=(0.0006,),  # the large gear costs 200 times as much: 0.12 more a step
         learning_rates=(3e-3,),

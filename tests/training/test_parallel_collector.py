@@ -125,7 +125,7 @@ def test_whose_numbers_go_bad_in_a_group_is_told():
 
 def test_groups_stay_in_step_where_one_of_them_does_not_repeat_itself():
     """The other's answer is read too; else it would stand for that of the next chunk."""
-    collector, fresh = make(2), make(2)
+    collector, fresh = make(2), make(1)
     rows, _ = fresh.collect()
     fresh.restart(1)
     wanted, _ = fresh.collect()
