@@ -42,6 +42,12 @@ def test_shards_come_to_what_one_program_does(tmp_path, monkeypatch) -> None:
     assert spread.finished(config)
     assert policy_bytes(spread, 4) == policy_bytes(whole, 4)
     assert without_speed(spread) == without_speed(whole)
+    joined = RunDirectory(tmp_path / "joined")  # of runs that lie elsewhere, and stay there
+    joined.create(config, {})
+    shards.merge(joined, [spread])
+    assert joined.finished(config)
+    assert spread.finished(config)
+    assert policy_bytes(joined, 4) == policy_bytes(whole, 4)
     longer = spread.extend(config, 256)
     for directory in (spread, whole):
         assert train(Program("longer", longer, *cut_here(4)), directory, []) is None

@@ -56,7 +56,7 @@ def existing(directory: RunDirectory, config: RunConfig) -> list[Program]:
 
 
 def merge(directory: RunDirectory, shards: Sequence[RunDirectory]) -> None:
-    """Put finished shards together, policies last; then they are deleted."""
+    """Put finished shards together, policies last; then those in the run's own folder are deleted."""
     sizes = [len(shard.read_config().agents) for shard in shards]
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
     latest = [read_latest(shard) for shard in shards]
@@ -85,9 +85,10 @@ def merge(directory: RunDirectory, shards: Sequence[RunDirectory]) -> None:
             for agent in range(size):
                 if shard.policy(agent, best).exists():
                     write_whole(directory.policy(start + agent, best), shard.policy(agent, best).read_bytes())
-    merged = directory.path / f".{FOLDER}-merged"  # half of them left, after a kill, would be taken for all
-    (directory.path / FOLDER).rename(merged)
-    shutil.rmtree(merged, ignore_errors=True)
+    if is_spread(directory):
+        merged = directory.path / f".{FOLDER}-merged"  # half of them left, after a kill, would be taken for all
+        (directory.path / FOLDER).rename(merged)
+        shutil.rmtree(merged, ignore_errors=True)
 
 
 def _with_ends(path: Path) -> list[tuple[bytes, int]]:
