@@ -73,7 +73,7 @@ def test_interval_by_hand():
     found = summarise(played, 0, COST)
     assert found["return_mean"] == 2.0
     assert found["return_std"] == pytest.approx(2**0.5)
-    assert found["return_ci95"] == pytest.approx(1.96)
+    assert found["return_ci95"] == pytest.approx(12.706)  # Student's t for one degree of freedom
 
 
 def test_reduction_and_its_interval_by_hand():
@@ -90,8 +90,8 @@ def test_reduction_and_its_interval_by_hand():
     assert found["flops_per_step"] == pytest.approx((300 + 2240) / 50)  # steps count alike, episodes do not
     assert found["flops_reduction"] == pytest.approx(1 - 50.8 / 100)
     spread = np.std(each, ddof=1)
-    assert found["flops_reduction_ci95"] == pytest.approx(1.96 * spread / 2**0.5 / 100)
-    assert found["flops_reduction_ci95"] == pytest.approx(1.96 * 13 / 100)
+    assert found["flops_reduction_ci95"] == pytest.approx(12.706 * spread / 2**0.5 / 100)
+    assert found["flops_reduction_ci95"] == pytest.approx(12.706 * 13 / 100)
     assert found["period_mean"] == pytest.approx(50 / 15)
     assert found["gear_share"] == pytest.approx([28 / 50, 22 / 50])
     assert found["success_rate"] == 0.5

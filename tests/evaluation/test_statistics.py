@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from scipy.stats import t as reference
 
-from lowgear.evaluation.statistics import bootstrap, interquartile_mean, spread
+from lowgear.evaluation.statistics import bootstrap, half_width, interquartile_mean, spread, student_t, t_interval
 
 
 def test_interquartile_mean_of_a_multiple_of_four_is_the_middle_half() -> None:
@@ -45,3 +46,15 @@ def test_spread_of_seeds() -> None:
     assert found.std == pytest.approx(np.sqrt((4 + 1 + 9) / 2))
     assert found.low <= found.iqm <= found.high
     assert spread([5.0])[1:] == (5, 0, 5, 5, 5, 5)
+
+
+def test_students_t_is_that_of_the_tables() -> None:
+    freedoms = [*range(1, 100), 199, 1_000, 100_000]
+    assert [student_t(freedom) for freedom in freedoms] == pytest.approx(reference.ppf(0.975, freedoms), abs=3e-3)
+
+
+def test_a_few_values_have_a_wide_interval() -> None:
+    values = np.array([1.0, 2.0, 3.0])  # their standard deviation is 1
+    assert half_width(values) == pytest.approx(4.303 / 3**0.5)
+    assert t_interval(values) == pytest.approx((2 - half_width(values), 2 + half_width(values)))
+    assert half_width(values[:1]) == 0

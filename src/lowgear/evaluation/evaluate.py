@@ -1,6 +1,5 @@
 """Returns, gear shares and FLOPs of controllers over many episodes at once."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ import numpy as np
 
 from lowgear import LowgearError
 from lowgear.envs.protocol import BatchEnv
-from lowgear.evaluation.statistics import mean_interval
+from lowgear.evaluation.statistics import deviation, half_width, mean_interval
 from lowgear.policy import fields
 from lowgear.policy.arrays import BoolArray, DoubleArray, FloatArray, IntArray
 from lowgear.policy.controller import Controller, chooser
@@ -19,7 +18,6 @@ from lowgear.policy.file import Policy
 from lowgear.policy.setting import deployed, own_setting, same_setting
 
 ENVIRONMENTS_AT_MOST = 64  # making one costs EnvPool up to 50 ms
-NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True)
@@ -207,7 +205,7 @@ def summarise(played: Played, agent: int, cost: CostModel) -> dict[str, Any]:
     returns = played.returns[agent]
     return {
         "return_mean": float(returns.mean()),
-        "return_std": _spread(returns),
+        "return_std": deviation(returns),
         "return_ci95": half_width(returns),
         "success_rate": None if played.success is None else float(played.success[agent].mean()),
         "scored_by": played.scored_by if played.success is not None else "return",
@@ -252,15 +250,6 @@ def flops_each(played: Played, agent: int, cost: CostModel) -> DoubleArray:
     """FLOPs per step of each of one controller's episodes."""
     each: DoubleArray = cost.flops(played.gear_steps[agent], played.picks[agent]) / played.lengths[agent]
     return each
-
-
-def half_width(sample: DoubleArray) -> float:
-    """Of the 95% interval of a mean."""
-    return NORMAL_95 * _spread(sample) / math.sqrt(len(sample))
-
-
-def _spread(sample: DoubleArray) -> float:
-    return float(sample.std(ddof=1)) if len(sample) > 1 else 0.0
 
 
 class _Tally:

@@ -15,7 +15,8 @@ from lowgear.policy.arrays import DoubleArray
 
 Estimator = Callable[[DoubleArray], float]
 SAMPLES = 2_000
-# Student's t at 97.5%, for 1 to 30 degrees of freedom; beyond them as for 30, which is on the safe side.
+NORMAL_95 = 1.96
+# Student's t at 97.5%, for 1 to 30 degrees of freedom.
 STUDENT_T = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
@@ -66,13 +67,28 @@ def mean_interval(scores: npt.ArrayLike, samples: int = SAMPLES, seed: int = 0) 
 def t_interval(values: npt.ArrayLike) -> tuple[float, float]:
     """Student's 95% interval of the mean of two values or more, for few seeds, of which draws know too little."""
     array = np.asarray(values, np.float64)
-    half = STUDENT_T[min(len(array) - 1, len(STUDENT_T)) - 1] * float(array.std(ddof=1)) / len(array) ** 0.5
-    return float(array.mean()) - half, float(array.mean()) + half
+    mean, half = float(array.mean()), half_width(array)
+    return mean - half, mean + half
+
+
+def half_width(values: DoubleArray) -> float:
+    """Half of Student's 95% interval of the mean; 0 for a single value."""
+    return student_t(len(values) - 1) * deviation(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+
+
+def student_t(freedom: int) -> float:
+    """Student's t at 97.5%."""
+    return STUDENT_T[freedom - 1] if freedom <= len(STUDENT_T) else NORMAL_95 + 2.4 / freedom  # within 0.003
+
+
+def deviation(values: DoubleArray) -> float:
+    """Standard deviation of the sample; 0 of a single value."""
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
 def spread(scores: Sequence[float]) -> Spread:
     """Everything that is shown of one task's seeds."""
     values = np.asarray(scores, np.float64)
     low, high = bootstrap(values)
-    std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return Spread(len(values), float(values.mean()), std, float(values.max()), interquartile_mean(values), low, high)
+    mean, std, best = float(values.mean()), deviation(values), float(values.max())
+    return Spread(len(values), mean, std, best, interquartile_mean(values), low, high)

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lowgear.envs.protocol import BatchEnv
-from lowgear.evaluation.evaluate import Played, check_seed, flops_each, half_width, play_policies
+from lowgear.evaluation.evaluate import Played, check_seed, flops_each, play_policies
+from lowgear.evaluation.statistics import half_width
 from lowgear.policy.arrays import DoubleArray
 from lowgear.policy.file import Policy
 
@@ -26,7 +27,7 @@ COARSE = 8  # every so many settings are played first
 FINEST = 1 / 8  # of the step between settings, down to which the search goes on before a cliff
 CLOSE = 0.01  # of the demand: a setting that certainly meets it by more may stand before one
 BATCH = 8  # episodes of a setting at a time, at most
-SURE = 1.3  # widens 95% intervals to 99% while searching: few episodes, looked at again and again
+SURE = 1.3  # widens 95% intervals to 98 or 99% while searching, which looks at them again and again
 FINE = 0.005  # of the demand: a difference too small to spend episodes on
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lowgear import LowgearError
-from lowgear.evaluation.evaluate import half_width, play_policies, starts
+from lowgear.evaluation.evaluate import play_policies, starts
 from lowgear.evaluation.record import Episode
+from lowgear.evaluation.statistics import half_width
 from lowgear.export import compiler
 from lowgear.export.c_arrays import padded_arrays
 from lowgear.export.c_header import c_header

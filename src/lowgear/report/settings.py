@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from lowgear.evaluation.evaluate import NORMAL_95, score_of, scored_by_success
-from lowgear.evaluation.statistics import Spread, bootstrap, spread
+from lowgear.evaluation.evaluate import score_of, scored_by_success
+from lowgear.evaluation.statistics import NORMAL_95, Spread, bootstrap, spread
 from lowgear.policy.file import Policy
 from lowgear.policy.setting import own_setting, same_setting
 from lowgear.report.style import variant_rank

@@ -26,7 +26,8 @@ from lowgear.config.gears import Given, frozen_of
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import Task, file_name
 from lowgear.envs.protocol import BatchEnv
-from lowgear.evaluation.evaluate import at_settings, flops_each, half_width, play_policies
+from lowgear.evaluation.evaluate import at_settings, flops_each, play_policies
+from lowgear.evaluation.statistics import half_width
 from lowgear.evaluation.summary import evaluation_report
 from lowgear.evaluation.tune import Demand, scores, search, share_of
 from lowgear.policy.file import Policy, load
