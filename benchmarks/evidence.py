@@ -49,6 +49,7 @@ STEPS = {
     "finger-spin": 500_000,
     "reacher-easy": 1_000_000,
     "HalfCheetah-v3": 600_000,
+    "FetchPush-v1": 600_000,
     "FetchPickAndPlace-v1": 590_000,
     "FetchSlide-v1": 1_000_000,
 }
