@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 @click.option(
     "--keep-return", type=float, metavar="SHARE", help="Keep this share of the best return, or success rate: 0.95."
 )
-@click.option("--max-flops", type=float, metavar="SHARE", help="Spend at most this share of the large gear's: 0.2.")
+@click.option(
+    "--max-flops", type=float, metavar="SHARE", help="Spend surely at most this share of the large gear's: 0.2."
+)
 @click.option(
     "--max-latency-us",
     type=float,

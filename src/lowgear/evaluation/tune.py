@@ -149,7 +149,8 @@ class Search:
 
     def _meets(self, place: int) -> bool:
         margin = self._margin(place)
-        return bool(margin.mean() >= (half_width(margin) if self.demand.surely else 0))
+        surely = self.demand.surely or self.demand.caps  # a limit that is met on average is passed every other time
+        return bool(margin.mean() >= (half_width(margin) if surely else 0))
 
     def _between(self, kept: int, lost: int) -> int:
         """A new setting, midway between two."""
