@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from lowgear import LowgearError
 from lowgear.bench.deploy import Latency
 from lowgear.commands.cli import cli
-from lowgear.evaluation.tune import BATCH, SETTINGS, Demand, Search
+from lowgear.evaluation.tune import BATCH, SETTINGS, Demand, DialSearch
 from lowgear.export import compiler
 from lowgear.policy.file import load
 from tests.fixtures.policies import policy_of, run_of
@@ -18,7 +18,7 @@ from tests.fixtures.policies import policy_of, run_of
 
 def run_search(demand, latency_us):
     policy = policy_of()
-    search = Search(policy, demand, 16)
+    search = DialSearch(policy, demand, 16)
     while wanted := search.next_batches():
         for place, _ in wanted:
             position = policy.header.dial.position(search.settings[place])

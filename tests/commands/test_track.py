@@ -52,7 +52,7 @@ def test_the_choice_is_kept_and_can_be_changed(tmp_path, monkeypatch):
     path = tmp_path / "run"
     assert run("train", "reacher-easy", "--track", "none", "--out", path).exit_code == 0
     assert json.loads((path / "tracking.json").read_text()) == {}
-    choice.Choice.of(RunDirectory(path)).keep("mlflow", {"population": "abc"})
+    choice.ChosenTrackers.of(RunDirectory(path)).keep("mlflow", {"population": "abc"})
     assert run("train", "--resume", path, "--track", "wandb,mlflow").exit_code == 0
     assert json.loads((path / "tracking.json").read_text()) == {"wandb": {}, "mlflow": {"population": "abc"}}
     assert run("train", "reacher-easy", "--out", tmp_path / "other").exit_code == 0
@@ -89,7 +89,7 @@ def test_an_evaluation_arrives_where_the_run_is_tracked(tmp_path, monkeypatch):
     result = run("evaluate", path, "--episodes", "1", "--json")
     assert result.exit_code == 0, result.output
     assert told.calls == []  # it is tracked nowhere
-    choice.Choice.of(RunDirectory(path)).keep("mlflow", {"population": "abc"})
+    choice.ChosenTrackers.of(RunDirectory(path)).keep("mlflow", {"population": "abc"})
     result = run("evaluate", path, "--episodes", "1", "--frontier", "2", "--json")
     assert json.loads(result.stdout)["agents"]
     assert told.calls == [

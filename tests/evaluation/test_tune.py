@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lowgear.evaluation.tune import BATCH, SETTINGS, Demand, Search
+from lowgear.evaluation.tune import BATCH, SETTINGS, Demand, DialSearch
 from lowgear.policy.dial import Dial
 from tests.fixtures.weights import HEADER, random_policy
 
@@ -19,7 +19,7 @@ def controller():
 
 def run(demand, returns, flops, episodes=64, noise=0.0, paired_noise=0.0, flops_noise=0.0, seed=0, other=None):
     """Search with return and FLOPs given as functions of the position; starts vary by `paired_noise` for all alike."""
-    search = Search(controller(), demand, episodes, other)
+    search = DialSearch(controller(), demand, episodes, other)
     rounds = 0
     while wanted := search.next_batches():
         rounds += 1
@@ -60,7 +60,7 @@ def test_the_cheapest_setting_that_keeps_the_share():
 
 @pytest.mark.parametrize(("episodes", "sizes"), [(2, [2]), (8, [8]), (20, [8, 8, 4])])
 def test_no_more_episodes_are_played_than_asked_for(episodes, sizes):
-    search = Search(controller(), Demand(keep_return=1.0, reference=1000.0), episodes)
+    search = DialSearch(controller(), Demand(keep_return=1.0, reference=1000.0), episodes)
     assert search.sizes == sizes
     played = {}
     while wanted := search.next_batches():
@@ -135,7 +135,7 @@ def test_below_0_it_goes_on_between_settings_too():
     dial = Dial(-1.0, 10.0)
     cliff = dial.position(dial.settings(257)[21]) - 1e-9  # both settings around it are below 0
     policy = random_policy(replace(HEADER, dial=dial, cost_coefficient=0.1))
-    search = Search(policy, Demand(keep_return=0.95), 64)
+    search = DialSearch(policy, Demand(keep_return=0.95), 64)
     while wanted := search.next_batches():
         for place, _ in wanted:
             position = dial.position(search.settings[place])
@@ -155,7 +155,7 @@ def test_a_close_call_is_said_to_be_one():
 
 def test_a_setting_that_fails_now_and_then_is_found_out():
     """At the dial's middle and beyond, one episode in twenty-four loses everything, none of the first eight."""
-    search = Search(controller(), Demand(keep_return=0.97), 64)
+    search = DialSearch(controller(), Demand(keep_return=0.97), 64)
     played = 0
     while wanted := search.next_batches():
         for place, batch in wanted:

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lowgear import LowgearError
-from lowgear.agent.given import Given
+from lowgear.agent.given import GivenEnv
 from lowgear.agent.observations import as_rows
 from lowgear.agent.recorder import Recorder
 from lowgear.agent.trainable import Trainable
 from lowgear.agent.wording import python_words
-from lowgear.config.gears import Given as GivenGear
+from lowgear.config.gears import GivenGear
 from lowgear.config.policy_file import open_run
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.run_directory import RunDirectory
@@ -55,7 +55,7 @@ class Agent:
         recipe: str = "modern",
         **settings: Any,
     ) -> None:
-        given = Given(env, recipe, settings)
+        given = GivenEnv(env, recipe, settings)
         config = resolve(  # a bad option is an error here, not after the first hours
             given.sized(gears),
             recipe,
@@ -265,7 +265,7 @@ class Agent:
     def set_env(self, env: Any) -> None:
         """Learn on in another environment, of the same sizes: open episodes end."""
         if self._trainable is None:
-            self._make_env = Given(env, self.policy.header.recipe, {}).make
+            self._make_env = GivenEnv(env, self.policy.header.recipe, {}).make
         else:
             self._trainable.move(env, None if self._policy is None else self._policy.header)
 
@@ -279,7 +279,7 @@ class Agent:
     def make_envs(self, env: Any = None) -> MakeEnv:
         """Makes new environments to evaluate in: like the agent's own, or as `env` says, a name or a function."""
         if env is not None:
-            return Given(env, self.policy.header.recipe, {}).make
+            return GivenEnv(env, self.policy.header.recipe, {}).make
         if self._trainable is not None:
             return self._trainable.given.make
         assert self._make_env is not None

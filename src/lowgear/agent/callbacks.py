@@ -138,7 +138,7 @@ class Tracking(Callback):
     def on_start(self) -> None:
         """Begin there, or go on."""
         self._directory.policies.mkdir(parents=True, exist_ok=True)
-        chosen = choice.Choice.of(self._directory)
+        chosen = choice.ChosenTrackers.of(self._directory)
         chosen.settle(self._names)
         run = TrackedRun(self._directory.path, self.agent.config, provenance())
         self._told = tracking.Tracking(run, chosen, logging.getLogger("lowgear").warning)

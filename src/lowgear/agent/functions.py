@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from lowgear import LowgearError
 from lowgear.agent.agent import Agent
-from lowgear.agent.given import Given
+from lowgear.agent.given import GivenEnv
 from lowgear.agent.wording import in_python, python_words
 from lowgear.config.policy_file import open_run
 from lowgear.config.run_directory import RunDirectory
@@ -251,7 +251,7 @@ def _read(controllers: Controllers, env: Any, best: bool, trust: bool) -> _Found
     run = open_run(controllers, trust)
     config = run.read_config(environment=env is None)
     policies = [run.load_policy(config, agent, best) for agent in range(len(config.agents))]
-    make = partial(make_env, config) if env is None else Given(env, config.recipe.name, {}).make
+    make = partial(make_env, config) if env is None else GivenEnv(env, config.recipe.name, {}).make
     return _Found(policies, make, config.master, run)
 
 

@@ -11,7 +11,7 @@ from lowgear.config.tasks import Task
 from lowgear.envs.protocol import BatchEnv
 
 
-class Given:
+class GivenEnv:
     """What was given, to train in and to evaluate in."""
 
     def __init__(self, env: Any, recipe: str, settings: dict[str, Any]) -> None:
@@ -31,7 +31,7 @@ class Given:
                 )
         return self._batch
 
-    def sized(self, given: Sequence[gears.Given] | None) -> Task:
+    def sized(self, given: Sequence[gears.GivenGear] | None) -> Task:
         """The task with its sizes, where these gears need them to be put in order."""
         if self.task.obs_dim is not None or not gears.need_sizes(given):
             return self.task

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lowgear import LowgearError
-from lowgear.agent.given import Given
+from lowgear.agent.given import GivenEnv
 from lowgear.config.run import RunConfig, whole_chunks
 from lowgear.config.run_directory import RunDirectory
 from lowgear.config.tasks import check_trust
@@ -20,7 +20,7 @@ class Trainable:
     """One agent's side of learning."""
 
     def __init__(
-        self, config: RunConfig, given: Given | None = None, run: tuple[RunDirectory, RunConfig, int] | None = None
+        self, config: RunConfig, given: GivenEnv | None = None, run: tuple[RunDirectory, RunConfig, int] | None = None
     ) -> None:
         self.config = config  # its steps are those of its first training, over which its master explores
         self.training: OpenEnded | None = None
@@ -30,14 +30,14 @@ class Trainable:
         self._lost: str | None = None  # why it cannot learn on
 
     @property
-    def given(self) -> Given:
+    def given(self) -> GivenEnv:
         """Its environment; a run's is made by name, if it may be."""
         if self._given is None:
             if self._run is None:
                 raise LowgearError("the environment did not come along with the copy: call set_env(env) first")
             check_trust(self.config.task, self._run[0].config, self._run[0].trust)
             settings = {name: getattr(self.config.recipe, name) for name in OF_ENVIRONMENT}
-            self._given = Given(self.config.task, self.config.recipe.name, settings)
+            self._given = GivenEnv(self.config.task, self.config.recipe.name, settings)
         return self._given
 
     @property
@@ -86,7 +86,7 @@ class Trainable:
     def move(self, env: Any, header: PolicyHeader | None) -> None:
         """Into another environment, of the same sizes."""
         settings = {name: getattr(self.config.recipe, name) for name in OF_ENVIRONMENT}
-        given = Given(env, self.config.recipe.name, settings)
+        given = GivenEnv(env, self.config.recipe.name, settings)
         spec = given.batch.spec
         if header is not None and (spec.obs_dim, spec.act_dim) != (header.obs_dim, header.act_dim):
             raise LowgearError(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lowgear import LowgearError
-from lowgear.config.gears import Given
+from lowgear.config.gears import GivenGear
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import find
 from lowgear.envs import sized
@@ -20,7 +20,7 @@ class Case:
 
     task: str
     recipe: str
-    gears: tuple[Given, ...] | None  # None: the task's own
+    gears: tuple[GivenGear, ...] | None  # None: the task's own
     agents: int
     environments: int | None = None  # of each agent; None: the recipe's
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lowgear.config.gears import Given, arrange
+from lowgear.config.gears import GivenGear, arrange
 from lowgear.config.tasks import SOURCES, Task
 from lowgear.evaluation.numbers import score, score_pair
 from lowgear.policy.cost import cost_model
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 Column = tuple[str, Callable[[Row], str]]
 
 
-def task_row(task: Task, spec: "EnvSpec | None" = None, gears: Sequence[Given] | None = None) -> Row:
+def task_row(task: Task, spec: "EnvSpec | None" = None, gears: Sequence[GivenGear] | None = None) -> Row:
     """Everything known about a task, ready for JSON; `spec` adds what only the made environment can tell.
 
     `gears` are priced in the place of the preset.

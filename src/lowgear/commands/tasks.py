@@ -11,7 +11,7 @@ from lowgear.commands.options import json_option, kinds_option
 from lowgear.commands.output import progress_bar, show
 
 if TYPE_CHECKING:
-    from lowgear.config.gears import Given
+    from lowgear.config.gears import GivenGear
     from lowgear.config.tasks import Task
     from lowgear.envs import EnvSpec
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @kinds_option("Gears to price instead of the preset: 8,64 or hold,8,64x64x64, as `lowgear train` takes them.")
 @click.option("--try", "try_out", is_flag=True, help="Step each task for a second with random actions.")
 @json_option
-def tasks(name: str | None, gears: "tuple[Given, ...] | None", try_out: bool, as_json: bool) -> None:
+def tasks(name: str | None, gears: "tuple[GivenGear, ...] | None", try_out: bool, as_json: bool) -> None:
     """Show what can be trained.
 
     All published tasks with their presets, or the one called NAME.
@@ -50,7 +50,7 @@ def tasks(name: str | None, gears: "tuple[Given, ...] | None", try_out: bool, as
         show(rows, as_json, tables.print_tasks)
 
 
-def _find(name: str, gears: "tuple[Given, ...] | None") -> "Task":
+def _find(name: str, gears: "tuple[GivenGear, ...] | None") -> "Task":
     from lowgear.config.tasks import find
 
     task = find(name)

@@ -192,9 +192,9 @@ def _reject_options_beside_resume() -> None:
 
 def _settle_trackers(directory: "RunDirectory", given: tuple[str, ...] | None) -> None:
     """Those that were asked for, from now on; without --track a run keeps those it has."""
-    from lowgear.training.trackers.choice import Choice, need
+    from lowgear.training.trackers.choice import ChosenTrackers, need
 
-    chosen = Choice.of(directory)
+    chosen = ChosenTrackers.of(directory)
     if given is not None:
         chosen.settle(given)
     need(chosen.names)  # before anything is made
@@ -222,7 +222,9 @@ def _new_run(name: str, options: dict[str, Any], together: bool) -> "tuple[RunDi
     env = make_env(config, 1)  # what can't be made, or learned in, leaves no directory behind
     check_frozen(config, env.spec)
     population = len(config.agents) if together else 1
-    memory.check(method_of(config, env.spec, env.goal_rule), population, config.capacity)
+    memory.check(
+        method_of(config, env.spec, env.goal_rule), population, config.capacity, config.recipe.updates_per_chunk
+    )
     env.close()
     if out is not None:
         directory = RunDirectory(out)

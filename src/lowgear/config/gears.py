@@ -19,7 +19,7 @@ from lowgear.policy.gears import FROZEN, NETWORK, SIZES, Gear, names, parse_gear
 from lowgear.policy.header import IMPORTED, MOST_GEARS
 from lowgear.policy.networks import Weights, leaves_of
 
-Given = Gear | int | str | Path  # a gear as a person gives it: text and paths may name a policy file
+GivenGear = Gear | int | str | Path  # a gear as a person gives it: text and paths may name a policy file
 SUFFIX = ".safetensors"
 EXAMPLE = "write for example --gears 8,64 or --gears hold,8,64x64x64 or --gears 16,large.safetensors"
 OWN_SOURCE = "Lowgear"  # of gears that were trained here
@@ -65,13 +65,13 @@ def parse_widths(text: str) -> tuple[int, ...]:
     return tuple(widths)
 
 
-def need_sizes(given: Sequence[Given] | None) -> bool:
+def need_sizes(given: Sequence[GivenGear] | None) -> bool:
     """Whether their order by cost is known only once the task's sizes are."""
     gears = [gear for gear in map(_one, given or ()) if isinstance(gear, Gear)]
     return any(gear.computes and not gear.is_plain for gear in gears)
 
 
-def arrange(given: Sequence[Given], task: Task) -> tuple[tuple[Gear, ...], tuple[Frozen, ...]]:
+def arrange(given: Sequence[GivenGear], task: Task) -> tuple[tuple[Gear, ...], tuple[Frozen, ...]]:
     """The gears, cheapest first, and the policies of the frozen ones; whatever can't be a run's gears is an error."""
     text = ",".join(map(str, given))
     _check_count(given, text)
@@ -174,7 +174,7 @@ def read_digests(raw: Any) -> tuple[Frozen, ...]:
     return tuple(map(Frozen, found))
 
 
-def _one(given: Given) -> Gear | Path:
+def _one(given: GivenGear) -> Gear | Path:
     """A gear, or the path of the policy file that it is to come from."""
     if isinstance(given, Gear | Path):
         return given

@@ -8,7 +8,7 @@ from typing import Any
 from lowgear import LowgearError
 from lowgear.config import recipes, settings
 from lowgear.config.agents import AgentConfig, agent_from_json, combined
-from lowgear.config.gears import Frozen, Given, arrange, check_gears, read_digests
+from lowgear.config.gears import Frozen, GivenGear, arrange, check_gears, read_digests
 from lowgear.config.ranges import MOST_AGENTS, MOST_STEPS, check_recipe
 from lowgear.config.recipes import Recipe
 from lowgear.config.tasks import Task
@@ -117,7 +117,7 @@ def resolve(
     cost_coefficients: Sequence[float] | None = None,
     discounts: Sequence[float] | None = None,
     learning_rates: Sequence[float] | None = None,
-    gears: Sequence[Given] | None = None,
+    gears: Sequence[GivenGear] | None = None,
     overrides: dict[str, Any] | None = None,
     evaluate_every: int | None = None,
     evaluate_episodes: int = 5,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from lowgear import LowgearError
-from lowgear.config.gears import Given, need_sizes
+from lowgear.config.gears import GivenGear, need_sizes
 from lowgear.config.run import RunConfig
 from lowgear.config.tasks import Task, find
 from lowgear.envs import watchdog
@@ -68,7 +68,7 @@ def make_env(config: RunConfig, num_envs: int) -> BatchEnv:
     )
 
 
-def sized(task: Task, gears: Sequence[Given] | None) -> Task:
+def sized(task: Task, gears: Sequence[GivenGear] | None) -> Task:
     """The task with its sizes, where they decide which gear is the cheaper: an environment is made to tell."""
     if task.obs_dim is not None or not need_sizes(gears):
         return task

@@ -19,14 +19,14 @@ from lowgear.evaluation.results import read_evaluation, read_metrics
 ONE_GEAR = ("small-only", "large-only")
 
 
-class Choice(NamedTuple):
+class MainAgent(NamedTuple):
     """An agent, and in a few words why it and no other."""
 
     agent: int
     why: str
 
 
-def of_run(run: RunDirectory, config: RunConfig, best: bool = False) -> Choice:
+def of_run(run: RunDirectory, config: RunConfig, best: bool = False) -> MainAgent:
     """The agent of a run directory, of those that have a policy; the first where none has."""
     variants = {place: one.variant for place, one in enumerate(config.agents) if run.policy(place, best).is_file()}
     notices: list[str] = []
@@ -37,10 +37,10 @@ def of_run(run: RunDirectory, config: RunConfig, best: bool = False) -> Choice:
 
 def choose(
     variants: Mapping[int, str], scored: Iterable[Mapping[str, Any]], metrics: Iterable[Mapping[str, Any]]
-) -> Choice:
+) -> MainAgent:
     """From variants by agent, rows of an evaluation and lines of metrics."""
     if not variants:
-        return Choice(0, "the first")
+        return MainAgent(0, "the first")
     groups = (
         ("asymmetric agent", [agent for agent, variant in variants.items() if variant == "asymmetric"]),
         ("agent that shifts", [agent for agent, variant in variants.items() if variant not in ONE_GEAR]),
@@ -48,12 +48,12 @@ def choose(
     )
     kind, agents = next((name, found) for name, found in groups if found)
     if len(agents) == 1:
-        return Choice(agents[0], f"the only {kind}")
+        return MainAgent(agents[0], f"the only {kind}")
     for source, scores in (("evaluation.json", _mean_scores(scored)), ("training", _last_scores(metrics))):
         if any(agent in scores for agent in agents):
             best = max(agents, key=lambda agent: scores.get(agent, -math.inf))
-            return Choice(best, f"the best {kind} by {source}")
-    return Choice(agents[0], f"the first {kind}, for nothing was evaluated")
+            return MainAgent(best, f"the best {kind} by {source}")
+    return MainAgent(agents[0], f"the first {kind}, for nothing was evaluated")
 
 
 def best_of(agents: Iterable[int], scored: Iterable[Mapping[str, Any]], metrics: Iterable[Mapping[str, Any]]) -> int:

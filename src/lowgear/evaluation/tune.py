@@ -65,7 +65,7 @@ class TuneResult:
     episodes_in_all: int
 
 
-class Search:
+class DialSearch:
     """One agent's search. Ask for the `next_batches`, `add` what was played, until there are none."""
 
     def __init__(
@@ -273,7 +273,7 @@ def search(
 
     sizes = batch_sizes(episodes_at_most)
     its = None if beside is None else [scores(play_batch([beside], *batch))[0] for batch in enumerate(sizes)]
-    searches = [Search(policy, demand, episodes_at_most, its) for policy in policies]
+    searches = [DialSearch(policy, demand, episodes_at_most, its) for policy in policies]
     while True:
         wanted = [(s, place, batch) for s in searches for place, batch in s.next_batches()]
         if not wanted:

@@ -4,6 +4,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ class Policy:
         """Whether it has a dial to set."""
         return self.header.dial is not None and self.header.dial.turns
 
-    @property
+    @cached_property
     def bounds(self) -> ActionBounds:
         """Of its actions, in the environment's units."""
         return ActionBounds(np.array(self.header.action_low), np.array(self.header.action_high), np.dtype(np.float32))

@@ -109,7 +109,9 @@ def frozen_action(
 
 
 def stack(policies: Sequence[Weights]) -> Weights:
-    """Several agents' weights of the same shapes as one population."""
+    """Several agents' weights of the same shapes as one population; one's own as they are."""
+    if len(policies) == 1:
+        return policies[0]
 
     def join(parts: Sequence[Layers]) -> Layers:
         return [

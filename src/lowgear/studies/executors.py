@@ -1,6 +1,6 @@
 """Who carries out the programs of a study: this process, several of this machine, or a cluster (`ray_pool`).
 
-A pool starts programs as tasks; `carry_out` keeps it busy, takes results as they come, and starts a program that was
+A pool starts programs; `carry_out` keeps it busy, takes results as they come, and starts a program that was
 lost again, from its last checkpoint. What fails is told, and the rest goes on.
 """
 
@@ -23,7 +23,7 @@ PROGRESS_S = 0.5
 LOSSES = 3  # in a row, without a step forward in between, after which a program has failed
 
 
-class Task(Protocol):
+class StartedProgram(Protocol):
     """A program that was handed to a pool."""
 
     def poll(self) -> Result | None:
@@ -46,7 +46,7 @@ class Pool(Protocol):
     def most(self) -> int:
         """Programs that it takes at once."""
 
-    def start(self, program: Program) -> Task:
+    def start(self, program: Program) -> StartedProgram:
         """Hand over a program."""
 
 
@@ -156,7 +156,7 @@ class LocalPool:
             raise LowgearError(f"--jobs {jobs}: write 1 or more")
         self.most, self._runs, self._env_timeout_s = jobs, runs, env_timeout_s
 
-    def start(self, program: Program) -> Task:
+    def start(self, program: Program) -> StartedProgram:
         """In a process of its own."""
         job = Job(
             program,

@@ -22,7 +22,7 @@ from lowgear import LowgearError, __version__
 from lowgear.policy.files import write_whole
 from lowgear.studies import progress_file
 from lowgear.studies.child import Child, Job, Result
-from lowgear.studies.executors import Task
+from lowgear.studies.executors import StartedProgram
 from lowgear.studies.program import Program
 from lowgear.studies.progress_file import ProgramProgress
 from lowgear.studies.storage import Remote
@@ -142,7 +142,7 @@ class RayPool:
         if remote is None:
             _write_token(self._token)
 
-    def start(self, program: Program) -> Task:
+    def start(self, program: Program) -> StartedProgram:
         """Hand it to the cluster."""
         job = Job(
             program,

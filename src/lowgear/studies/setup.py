@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lowgear.config.gears import Given
+from lowgear.config.gears import GivenGear
 from lowgear.config.paper import NOTHING, Figures
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import Task
@@ -32,7 +32,7 @@ class Setup:
     recipe: str
     episodes: int  # of each agent when it is evaluated
     steps: int | None = None  # None: the task's
-    gears: tuple[Given, ...] | None = None  # None: the task's
+    gears: tuple[GivenGear, ...] | None = None  # None: the task's
     cost_coefficients: tuple[float, ...] | None = None  # None: the task's
     overrides: dict[str, Any] = field(default_factory=dict)  # settings of the recipe that all its agents have
 
@@ -41,7 +41,7 @@ class Setup:
         task: Task,
         variant: str,
         *,
-        gears: Sequence[Given] | None = None,
+        gears: Sequence[GivenGear] | None = None,
         cost_coefficients: Sequence[float] | None = None,
         overrides: dict[str, Any] | None = None,
     ) -> RunConfig:

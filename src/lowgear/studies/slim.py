@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from lowgear import LowgearError, envs
 from lowgear.baselines.distil import DistilSettings, distil, flops_of
-from lowgear.config.gears import Given, frozen_of
+from lowgear.config.gears import GivenGear, frozen_of
 from lowgear.config.run import RunConfig, resolve
 from lowgear.config.tasks import Task, file_name
 from lowgear.envs.protocol import BatchEnv
@@ -64,13 +64,13 @@ class Request:
     settings: DistilSettings = field(default_factory=DistilSettings)
     overrides: dict[str, Any] = field(default_factory=dict)  # of the recipe
 
-    def groups(self, gears: Sequence[Given]) -> list[Group]:
+    def groups(self, gears: Sequence[GivenGear]) -> list[Group]:
         """One master for each seed; and beside them the gears alone, so that the run can be compared to both."""
         masters, alone = self._config(gears, self.seeds), self._config(gears, self.seeds[:1], ALONE)
         return [Group("masters", masters), Group("gears alone", alone)]
 
     def _config(
-        self, gears: Sequence[Given], seeds: Sequence[int], variants: Sequence[str] = ("asymmetric",)
+        self, gears: Sequence[GivenGear], seeds: Sequence[int], variants: Sequence[str] = ("asymmetric",)
     ) -> RunConfig:
         return resolve(
             self.task,

@@ -22,7 +22,7 @@ from lowgear.studies.progress_file import ProgramProgress
 from lowgear.studies.storage import Remote
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.provenance import provenance
-from lowgear.training.trackers.choice import Choice
+from lowgear.training.trackers.choice import ChosenTrackers
 from lowgear.training.trackers.passed import NAME, Passed
 from lowgear.training.trackers.protocol import TrackedRun
 from lowgear.training.trackers.tracking import Tracking, provenance_of
@@ -127,7 +127,7 @@ class Tracked(_Passing):
     def _begin(self, program: Program, directory: RunDirectory) -> "_TrackedProgram | None":
         try:
             directory.path.mkdir(parents=True, exist_ok=True)
-            chosen = Choice.to_train(directory)
+            chosen = ChosenTrackers.to_train(directory)
             return _TrackedProgram(program, directory, chosen, self._say) if chosen.names else None
         except (LowgearError, OSError) as error:  # no tracker is worth a program
             self._say(f"{directory.path.name} is not tracked: {error}")
@@ -143,7 +143,7 @@ class Tracked(_Passing):
 class _TrackedProgram:
     """One that is followed."""
 
-    def __init__(self, program: Program, directory: RunDirectory, chosen: Choice, tell: Tell) -> None:
+    def __init__(self, program: Program, directory: RunDirectory, chosen: ChosenTrackers, tell: Tell) -> None:
         origin = provenance_of(directory) if directory.config.exists() else provenance()
         self._directory = directory
         passed = Passed(directory.beside(NAME), _steps_told(directory, chosen))
@@ -216,7 +216,7 @@ def _pass_on(followed: Followed, tracking: Tracking) -> None:
     tracking.on_steps(0)
 
 
-def _steps_told(directory: RunDirectory, chosen: Choice) -> int:
+def _steps_told(directory: RunDirectory, chosen: ChosenTrackers) -> int:
     """Where a run's own process told the trackers until now, that was up to its last checkpoint."""
     own = any(chosen.ids.values()) and directory.config.exists() and not directory.beside(NAME).exists()
     latest = read_latest(directory) if own else None

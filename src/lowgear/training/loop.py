@@ -71,7 +71,7 @@ class Training:
             check_frozen(config, env.spec)
             method = method_of(config, env.spec, env.goal_rule, make_learners)
             capacity = capacity or config.capacity
-            memory.check(method, len(config.agents), capacity)
+            memory.check(method, len(config.agents), capacity, config.recipe.updates_per_chunk)
             self.pipeline = Pipeline(
                 config, env, method, self._listeners, self._diverged, capacity=capacity, groups=groups, parts=parts
             )

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from lowgear import LowgearError
 from lowgear.learning import replay
@@ -17,24 +18,34 @@ SHARE = 0.95  # of the memory that there is
 GIB = 2**30
 
 
-def check(method: Method, agents: int, capacity: int) -> None:
-    """Refuse a population that can't fit on the device that learns."""
-    wanted, there = agents * bytes_of_agent(method, capacity), available()
+def check(method: Method, agents: int, capacity: int, updates: int) -> None:
+    """Refuse a population that can't fit on the device that learns, with so many updates in a round."""
+    wanted, there = agents * bytes_of_agent(method, capacity, updates), available()
     if there is not None and wanted > SHARE * there:
         raise LowgearError(
-            f"{agents} agent{'s' * (agents > 1)} would need {wanted / GIB:,.1f} GiB for networks and replay, of "
-            f"{there / GIB:,.1f} that there are: train fewer at once (--seeds, --variants), narrower gears (--gears), "
-            "or keep fewer steps of each (--set replay=100000)"
+            f"{agents} agent{'s' * (agents > 1)} would need {wanted / GIB:,.1f} GiB for networks, replay and "
+            f"batches, of {there / GIB:,.1f} that there are: train fewer at once (--seeds, --variants), narrower gears "
+            "(--gears), keep fewer steps of each (--set replay=100000), or sample less at once (--set batch=256, "
+            "chunk=64, updates_per_step=1)"
         )
 
 
-def bytes_of_agent(method: Method, capacity: int) -> int:
-    """Of one agent's learners, with what Adam keeps, and of its buffer."""
+def bytes_of_agent(method: Method, capacity: int, updates: int) -> int:
+    """Of one agent's learners, with what Adam keeps, of its buffer, and of the batches of so many updates."""
     environments = method.replay.environments
     seed = jax.ShapeDtypeStruct((1,), jnp.uint32)
     learners = jax.eval_shape(partial(algorithm.init, method=method), seed)
     buffer = jax.eval_shape(partial(replay.init, environments, capacity // environments, method.replay))
-    return _bytes(learners) + _bytes(buffer)
+    # A round has learners before and after it, and all its batches are sampled at once.
+    return 2 * _bytes(learners) + _bytes(buffer) + updates * bytes_of_batches(method)
+
+
+def bytes_of_batches(method: Method) -> int:
+    """Of what all learners of an agent sample for one update: rows, and a gear's noise."""
+    width = method.replay.columns.width
+    numbers = method.master.batch * width
+    numbers += sum(learner.batch * (width + learner.noise_dim) for learner in method.gear_learners)
+    return numbers * np.dtype(np.float32).itemsize
 
 
 def available() -> int | None:

@@ -75,7 +75,7 @@ class OpenEnded(Training):
         self.config = replace(self.config, steps=total, log_every=every)
         if _room(self.config, total) > self._room:
             self._room = _room(self.config, total)
-            memory.check(self.learner.method, 1, self._room)
+            memory.check(self.learner.method, 1, self._room, self.config.recipe.updates_per_chunk)
             self.learner.grow(self._room, chunk)
         if self._behind is not None:
             self.collector.weights = self._behind

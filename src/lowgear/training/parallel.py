@@ -28,7 +28,7 @@ from lowgear.training.shard import LearnerStates, Published, Shard, folded, on_h
 Metrics = dict[str, FloatArray]
 
 
-class Job(NamedTuple):
+class LearnerJob(NamedTuple):
     """A part of the learners: a slice of the agents, and which of their learners."""
 
     shard: int
@@ -85,7 +85,7 @@ class ParallelLearner:
         programs = programs_of(method)
         self._shards = [Shard(programs, slice(a, b), agents, capacity) for a, b in itertools.pairwise(bounds)]
         groups = balanced(range(method.learner_count) if which is None else which, parts, method)
-        self.jobs = [Job(s, group) for s in range(shards) for group in groups]
+        self.jobs = [LearnerJob(s, group) for s in range(shards) for group in groups]
         self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
         self._device = DeviceThread()
         self._remembering: Future[Any] | None = None  # by which the device's thread keeps the learners
@@ -210,7 +210,7 @@ class ParallelLearner:
     def _remember(self) -> None:
         self._remembered = [shard.states() for shard in self._shards]
 
-    def _run(self, job: Job, updates: int, clock: int) -> tuple[Metrics, float]:
+    def _run(self, job: LearnerJob, updates: int, clock: int) -> tuple[Metrics, float]:
         """One job's updates; their metrics, and when they were done."""
         return _arrived(self._shards[job.shard].update(job.which, updates, clock))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lowgear.training.trackers import choice
-from lowgear.training.trackers.choice import Choice
+from lowgear.training.trackers.choice import ChosenTrackers
 from lowgear.training.trackers.passed import Passed
 from lowgear.training.trackers.protocol import TrackedRun
 from lowgear.training.trackers.tracking import Tracking
@@ -48,7 +48,7 @@ def test_what_a_tracker_failed_at_is_told_again_by_the_next_process(tmp_path, mo
     trackers, run = {"mlflow": failing, "wandb": Recording()}, TrackedRun(directory.path, CONFIG, {})
     for _ in range(2):
         tracking = Tracking(
-            run, Choice.of(directory, tuple(trackers)), print, Passed(directory.beside("followed.json"))
+            run, ChosenTrackers.of(directory, tuple(trackers)), print, Passed(directory.beside("followed.json"))
         )
         tracking.on_log([line(32), line(32, agent=1)])
         tracking.status = "stopped"

@@ -17,7 +17,7 @@ from lowgear import LowgearError
 from lowgear.commands.cli import cli
 from lowgear.config.run import resolve
 from lowgear.config.run_directory import RunDirectory
-from lowgear.training.trackers.choice import Choice
+from lowgear.training.trackers.choice import ChosenTrackers
 from tests.fixtures.tracker_stores import MlflowStore, expect_all, no_accounts, written_offline
 from tests.fixtures.trackers import CONFIG, EVALUATED, LOGGED, NAMES, TASK, UNLEARNED, new_run, train
 from tests.fixtures.training import policy_bytes, without_speed
@@ -179,7 +179,7 @@ def test_a_server_that_is_gone_is_told_of_and_the_run_is_the_same(tmp_path, run,
 def ids_of(path):
     """Of the trackers' runs, as far as they are begun."""
     try:
-        return Choice.of(RunDirectory(path)).ids
+        return ChosenTrackers.of(RunDirectory(path)).ids
     except LowgearError:
         return {}
 

@@ -6,7 +6,7 @@ import pytest
 
 from lowgear import LowgearError
 from lowgear.training.trackers import choice, tracking, worker
-from lowgear.training.trackers.choice import Choice
+from lowgear.training.trackers.choice import ChosenTrackers
 from tests.fixtures.trackers import CONFIG, EVALUATED, LOGGED, Recording, new_run, train
 from tests.fixtures.training import StopAt, policy_bytes
 
@@ -109,7 +109,7 @@ def test_the_choice_of_a_run_outlives_the_variable(tmp_path, use, monkeypatch):
     train(directory, trackers=("wandb",))
     assert tracker.calls == []
     monkeypatch.setenv("LOWGEAR_TRACK", "wandb")
-    assert Choice.to_train(directory).names == ()
+    assert ChosenTrackers.to_train(directory).names == ()
 
 
 def test_choices_are_read_and_what_is_missing_is_named_with_its_remedy(monkeypatch):
@@ -132,4 +132,4 @@ def test_a_damaged_file_of_trackers_is_refused_in_a_line(tmp_path, text):
     directory.create(CONFIG, {})
     (directory.path / "tracking.json").write_text(text)
     with pytest.raises(LowgearError, match=r"tracking\.json is damaged.*remove it"):
-        Choice.of(directory)
+        ChosenTrackers.of(directory)

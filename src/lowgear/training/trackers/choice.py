@@ -80,7 +80,7 @@ def make(name: str) -> Tracker:
     return Mlflow()
 
 
-class Choice:
+class ChosenTrackers:
     """The trackers of a run, each with the ids of its runs there."""
 
     def __init__(self, path: Path, ids: dict[str, Ids]) -> None:
@@ -88,13 +88,13 @@ class Choice:
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, directory: RunDirectory, default: Sequence[str] = ()) -> "Choice":
+    def of(cls, directory: RunDirectory, default: Sequence[str] = ()) -> "ChosenTrackers":
         """Those that a run's file names, or else `default`."""
         path = directory.beside(FILE)
         return cls(path, _read(path) if path.is_file() else {name: {} for name in default})
 
     @classmethod
-    def to_train(cls, directory: RunDirectory, default: Sequence[str] = ()) -> "Choice":
+    def to_train(cls, directory: RunDirectory, default: Sequence[str] = ()) -> "ChosenTrackers":
         """The same for a run to train: LOWGEAR_TRACK goes before `default`, and what is not installed is an error."""
         chosen, by_name = cls.of(directory, default), by_variable()
         if by_name is not None and not directory.beside(FILE).is_file():

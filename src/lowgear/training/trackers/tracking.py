@@ -12,7 +12,7 @@ from lowgear.config.run_directory import RunDirectory
 from lowgear.policy.files import read_json
 from lowgear.training.progress import Listener, LogLine
 from lowgear.training.trackers import choice
-from lowgear.training.trackers.choice import Choice
+from lowgear.training.trackers.choice import ChosenTrackers
 from lowgear.training.trackers.passed import Passed
 from lowgear.training.trackers.protocol import Rows, TrackedRun
 from lowgear.training.trackers.tensorboard import FOLDER
@@ -25,7 +25,7 @@ EVALUATION = "evaluation"  # the table of a run's last evaluation
 class Tracking(Listener):
     """Passes on what it hears; `close` waits for what is still under way."""
 
-    def __init__(self, run: TrackedRun, chosen: Choice, tell: Tell, passed: Passed | None = None) -> None:
+    def __init__(self, run: TrackedRun, chosen: ChosenTrackers, tell: Tell, passed: Passed | None = None) -> None:
         self._tell, self._agents, self.status = tell, len(run.config.agents), "failed"
         self._passed = passed
         self._workers = [
@@ -96,7 +96,7 @@ def tracked(
 
     Nor has it any where `default` is None: another process tells them.
     """
-    chosen = None if directory is None or default is None else Choice.to_train(directory, default)
+    chosen = None if directory is None or default is None else ChosenTrackers.to_train(directory, default)
     if directory is None or chosen is None or not chosen.names:
         yield None
         return
@@ -116,7 +116,7 @@ def add(directory: RunDirectory, config: RunConfig, tell: Tell, table: Rows = ()
     """Add a table and figures to the trackers' runs of a run that has been trained; what fails is told."""
     try:
         default = choice.default_trackers() if directory.beside(FOLDER).is_dir() else ()
-        chosen = Choice.of(directory, default)
+        chosen = ChosenTrackers.of(directory, default)
         choice.need(chosen.names)
     except LowgearError as error:
         tell(str(error))
