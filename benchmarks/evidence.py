@@ -51,7 +51,7 @@ STEPS = {
     "HalfCheetah-v3": 600_000,
     "FetchPush-v1": 600_000,
     "FetchPickAndPlace-v1": 590_000,
-    "FetchSlide-v1": 1_000_000,
+    "FetchSlide-v1": 660_000,
 }
 STEPS_OTHERWISE = 300_000
 ENVIRONMENTS = 4  # of each agent, as `lowgear train` has them where a GPU learns
