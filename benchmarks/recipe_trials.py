@@ -28,6 +28,7 @@ BEST = {
     "finger-spin": 983,
     "cartpole-swingup": 876,
     "FetchPush-v1": 1,
+    "FetchSlide-v1": 0.8,
     "Walker2d-v3": 5300,
     "walker-stand": 983,
     "reacher-easy": 967,
