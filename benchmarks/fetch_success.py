@@ -36,9 +36,12 @@ def main(policies, episodes, seed, json_path):
     tasks = {policy.header.task for policy in found}
     if len(tasks) > 1:
         raise click.ClickException(f"policies of {len(tasks)} tasks: write those of one")
+    masters = {policy.header.master for policy in found}
+    if len(masters) > 1:
+        raise click.ClickException("some of these policies pick by their best choice, others draw: name them apart")
     task = find(tasks.pop())
     with click.progressbar(length=len(found) * episodes, label=task.name, file=sys.stderr) as bar:
-        played = play_policies(found, partial(make, task), episodes, "greedy", seed, progress=bar.update)
+        played = play_policies(found, partial(make, task), episodes, masters.pop(), seed, progress=bar.update)
     if played.success is None or played.scored_by != "success":
         raise click.ClickException(f"{task.name} has no goals")
     ever = played.returns > -played.lengths

@@ -145,6 +145,8 @@ def test_a_policy_file_as_a_run(file):
         (lambda path: lowgear.tune(path), "keep_return=0.95 or max_flops"),
         (lambda path: lowgear.tune(path, keep_return=2), "keep_return=2: write a share above 0 and at most 1"),
         (lambda path: lowgear.tune(path, max_flops=1, reference=2), "reference=2 goes with keep_return"),
+        (lambda path: lowgear.tune(path, keep_return=0.9, reference=np.nan), "reference=nan: write a finite number"),
+        (lambda path: lowgear.tune(path, keep_return=0.9, reference="x"), "reference='x': write a finite number"),
         (lambda path: lowgear.export(path, "zip"), "format='zip': write c, onnx, numpy or hub"),
         (lambda path: lowgear.export(path, "onnx", weights="int8"), 'weights="int8" is for format="c"'),
         (lambda path: lowgear.export(path, "c", name="1 x"), "name='1 x' cannot begin"),

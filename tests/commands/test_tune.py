@@ -95,7 +95,7 @@ def test_no_setting_meets_it_and_nothing_changes(run):
     before = settings(run)
     result = tune(run, "--max-flops", "0.001", *FEW)
     assert result.exit_code == 1
-    assert "agent 0: no setting spends 0.1%" in result.stderr
+    assert "agent 0: no setting surely spends 0.1%" in result.stderr
     assert "nearest" in result.stderr
     assert settings(run) == before
     assert not any(line["meets"] for line in json.loads((run / "tuning.json").read_text())["agents"])

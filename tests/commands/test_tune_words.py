@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from lowgear.commands.cli import cli
+from lowgear.commands.tune import _miss
 from lowgear.policy.file import load
 from tests.fixtures.runs import make_run
 
@@ -69,3 +70,15 @@ def test_several_runs_are_tuned_one_after_another(run, tmp_path):
     shown = CliRunner().invoke(cli, ["tune", str(run), str(other), *options])
     assert shown.stdout.index(f"{run}:") < shown.stdout.index(f"{other}:")
     assert shown.stdout.count("played: episodes") == 1
+
+
+def test_a_limit_that_is_met_on_average_alone_is_said_to_be_close():
+    """Not "no setting spends 20% or less; the nearest spends 19.5%"."""
+    row = {"agent": 0, "cost_coefficient": 0.1, "flops_reduction": 0.805, "latency_us": 0.49, "certain": False}
+    flops = _miss(row, {"max_flops": 0.2, "max_latency_us": None})
+    assert "no setting surely spends 20.0% of the large gear's FLOPs or less" in flops
+    assert "spends 19.5%, give or take: more --episodes may show that it does" in flops
+    assert "takes 0.49 µs, give or take" in _miss(row, {"max_flops": None, "max_latency_us": 0.5})
+    assert _miss(row | {"certain": True, "flops_reduction": 0.7}, {"max_flops": 0.2, "max_latency_us": None}).endswith(
+        "spends 30.0%"
+    )

@@ -1,5 +1,6 @@
 import json
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -85,6 +86,18 @@ def test_without_a_dial_every_coefficient_is_an_agent():
     assert settings(config) == [(0.1, Dial(0.1, 0.1)), (0.0, Dial(0.0, 0.0))]
 
 
+@pytest.mark.parametrize("discount", [1.0, 0.99999999])  # both are 1 to a learner
+def test_a_dial_without_coefficients_needs_a_discount(discount):
+    overrides = {"master_discount": discount}
+    with pytest.raises(LowgearError, match=r"master discount .*; write 0.999999 at most, or give --cost-coefficients"):
+        resolve(WALKER, overrides=overrides)
+    resolve(WALKER, variants=["small-only", "no-cost"], overrides=overrides)  # these have no coefficient
+    raw = resolve(WALKER).to_json()
+    raw["recipe"] |= {"master_discount": discount, "known_prices": False}
+    with pytest.raises(LowgearError, match="master discount"):
+        RunConfig.from_json(raw)
+
+
 WITHOUT = [{"dial": False}, {"discount_by_step": False}, {"master_discount": 1.0}]
 
 
@@ -100,12 +113,13 @@ def test_prices_are_known_in_the_modern_recipe_and_not_in_the_papers():
 
 @pytest.mark.parametrize("overrides", WITHOUT, ids=lambda each: next(iter(each)))
 def test_known_prices_give_way_where_they_were_not_asked_for_and_are_an_error_where_they_were(overrides):
-    recipe = resolve(WALKER, overrides=overrides).recipe
+    in_rewards = partial(resolve, WALKER, cost_coefficients=(0.001, 0.1))
+    recipe = in_rewards(overrides=overrides).recipe
     assert not recipe.known_prices
     assert recipe.sees_position == recipe.dial
-    assert not resolve(WALKER, overrides=overrides | {"known_prices": False}).recipe.known_prices
+    assert not in_rewards(overrides=overrides | {"known_prices": False}).recipe.known_prices
     with pytest.raises(LowgearError, match=r"known prices need a dial.*the recipe modern has not: leave them out"):
-        resolve(WALKER, overrides=overrides | {"known_prices": True})
+        in_rewards(overrides=overrides | {"known_prices": True})
     # The paper's recipe has none of the three.
     with pytest.raises(LowgearError, match="the recipe paper has not"):
         resolve(WALKER, "paper", overrides={"known_prices": True})

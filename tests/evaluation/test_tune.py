@@ -11,6 +11,7 @@ from tests.fixtures.weights import HEADER, random_policy
 
 DIAL = Dial(0.001, 1.0)
 LARGE = HEADER.cost.gear_flops[-1]
+ALIKE = np.full(BATCH, 1000.0)  # lengths of episodes
 
 
 def controller():
@@ -29,7 +30,7 @@ def run(demand, returns, flops, episodes=64, noise=0.0, paired_noise=0.0, flops_
             starts = np.random.default_rng((seed, batch)).normal(size=BATCH) * paired_noise
             own = np.random.default_rng((seed, place, batch, 1)).normal(size=BATCH) * noise
             spent = np.random.default_rng((seed, place, batch, 2)).normal(flops(position), flops_noise, BATCH)
-            search.add(place, returns(position) + starts + own, spent)
+            search.add(place, returns(position) + starts + own, spent, ALIKE)
     return search.result()
 
 
@@ -67,7 +68,7 @@ def test_no_more_episodes_are_played_than_asked_for(episodes, sizes):
         for place, batch in wanted:
             played[place] = played.get(place, 0) + sizes[batch]
             swings = np.tile([100.0, -100.0], BATCH)[: sizes[batch]]
-            search.add(place, 1000.0 + swings, np.full(sizes[batch], cheaper(0)))
+            search.add(place, 1000.0 + swings, np.full(sizes[batch], cheaper(0)), ALIKE[: sizes[batch]])
     assert max(played.values()) == episodes == search.result().episodes
 
 
@@ -140,7 +141,7 @@ def test_below_0_it_goes_on_between_settings_too():
         for place, _ in wanted:
             position = dial.position(search.settings[place])
             score = 1000.0 if position < cliff else 500.0
-            search.add(place, np.full(BATCH, score), np.full(BATCH, cheaper(position)))
+            search.add(place, np.full(BATCH, score), np.full(BATCH, cheaper(position)), ALIKE)
     found = search.result()
     assert found.cost_coefficient == pytest.approx(dial.settings(257)[20])
     assert found.cost_coefficient < 0
@@ -163,7 +164,7 @@ def test_a_setting_that_fails_now_and_then_is_found_out():
             scores = np.full(BATCH, 1000.0 - position)
             if position > -1e-9 and batch % 3 == 2:
                 scores[3] = 0.0
-            search.add(place, scores, np.full(BATCH, cheaper(position)))
+            search.add(place, scores, np.full(BATCH, cheaper(position)), ALIKE)
             played += BATCH
     found = search.result()
     assert found.meets
@@ -208,3 +209,35 @@ def test_a_limit_is_surely_kept():
         assert found.certain
         passed += cheaper(DIAL.position(found.cost_coefficient)) > 0.5 * LARGE
     assert passed <= 2
+
+
+def test_a_limit_that_is_passed_now_and_then_is_found_out():
+    """Below the dial's middle one episode in six needs the large gear throughout, none of the first eight."""
+    search = DialSearch(controller(), Demand(max_flops=0.3), 48)
+    while wanted := search.next_batches():
+        for place, batch in wanted:
+            position = DIAL.position(search.settings[place])
+            flops = np.full(BATCH, 0.2 * LARGE)
+            if position < -1e-9 and batch % 3 == 2:
+                flops[:4] = LARGE
+            search.add(place, np.full(BATCH, 1000.0 - position), flops, ALIKE)
+    found = search.result()
+    assert found.meets
+    assert found.cost_coefficient >= DIAL.middle - 1e-12
+    assert found.flops_reduction == pytest.approx(0.8)
+    assert found.episodes == 48
+
+
+def test_limits_hold_for_steps_not_for_episodes():
+    """Half of the episodes are ten times as long as the others, and spend more in each step."""
+    lengths = np.tile([100.0, 1000.0], BATCH // 2)
+    spent = np.tile([0.1 * LARGE, 0.25 * LARGE], BATCH // 2)
+    found = {}
+    for limit in (0.2, 0.245):
+        search = DialSearch(controller(), Demand(max_flops=limit), 48)
+        while wanted := search.next_batches():
+            for place, _ in wanted:
+                search.add(place, np.full(BATCH, 1.0), spent, lengths)
+        found[limit] = search.result()
+    assert [one.meets for one in found.values()] == [False, True]
+    assert found[0.2].flops_reduction == pytest.approx(1 - (100 * 0.1 + 1000 * 0.25) / 1100)

@@ -121,6 +121,8 @@ def test_whose_numbers_go_bad_in_a_group_is_told():
     collector.close()
     assert list(collector.bad) == [AGENTS - 1]
     assert "was given nan as an action" in collector.bad[AGENTS - 1]
+    environment = (AGENTS - 1) * collector._groups[0].rows.shape[1]  # as it would be numbered in one group
+    assert f"(environment {environment}, " in collector.bad[AGENTS - 1]
 
 
 def test_groups_stay_in_step_where_one_of_them_does_not_repeat_itself():

@@ -131,16 +131,17 @@ def test_a_finished_run_goes_on(tmp_path):
     long = replace(CONFIG, recipe=replace(CONFIG.recipe, explore_share=0.0))
     assert go(directory, config=short) is True
     assert directory.finished(short)
-    extended = directory.extend(directory.read_config(), 512)
-    assert (extended.steps, directory.read_config()) == (512, extended)
+    extended = directory.extended(directory.read_config(), 512)
+    assert (extended.steps, directory.read_config()) == (512, short)
     assert go(directory, config=extended) is True
+    assert directory.read_config() == extended
     unbroken = RunDirectory(tmp_path / "unbroken")
     assert go(unbroken, config=long) is True
     assert [directory.policy(agent).read_bytes() for agent in range(6)] == [
         unbroken.policy(agent).read_bytes() for agent in range(6)
     ]
     with pytest.raises(LowgearError, match=r"--steps 100: .* is a run of 512; write that many or more"):
-        directory.extend(extended, 100)
+        directory.extended(extended, 100)
 
 
 class Whim(gymnasium.Env):

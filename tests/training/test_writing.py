@@ -13,7 +13,7 @@ from lowgear.config.tasks import find
 from lowgear.policy import files
 from lowgear.policy.file import load
 from lowgear.policy.files import WriteError, hold
-from lowgear.training import metrics_file
+from lowgear.training import memory, metrics_file
 from lowgear.training.checkpoint import read_latest
 from lowgear.training.checkpoint_writer import Checkpoints
 from lowgear.training.loop import Training
@@ -53,12 +53,32 @@ def test_the_best_policy_of_a_finished_run_outlives_its_extension(tmp_path):
     assert load(directory.policy(0, best=True)).header.steps == 96
     latest = read_latest(directory)
     assert (latest.best, latest.end_best) == ([1.0], [7.0])
-    longer = directory.extend(directory.read_config(), 192)
+    longer = directory.extended(directory.read_config(), 192)
     training = run(directory, longer, {128: 5.0, 192: 6.0})
     assert training.best == [7.0]
     assert load(directory.policy(0, best=True)).header.steps == 96
     evaluated = [line["steps"] for line in without_speed(directory) if line["kind"] == "evaluation"]
     assert evaluated == [64, 96, 128, 192]  # the line of that best policy is kept too
+
+
+@pytest.mark.parametrize("refused", ["memory", "lock", "range"])
+def test_more_steps_that_are_refused_leave_the_run_as_it_was(tmp_path, monkeypatch, refused):
+    directory = RunDirectory(tmp_path / "run")
+    run(directory, CONFIG)
+    before = directory.config.read_bytes()
+    longer = directory.extended(directory.read_config(), 192)
+    if refused == "memory":
+        monkeypatch.setattr(memory, "available", lambda: 1)
+        with pytest.raises(LowgearError, match="would need"):
+            run(directory, longer)
+    elif refused == "lock":
+        with hold(directory.lock), pytest.raises(LowgearError):
+            run(directory, longer)
+    else:
+        with pytest.raises(LowgearError, match=r"--steps 10000000000000: a run has 1,000,000,000,000 at most"):
+            directory.extended(directory.read_config(), 10**13)
+    assert directory.config.read_bytes() == before
+    assert directory.finished(directory.read_config())
 
 
 def test_a_run_killed_in_its_last_evaluation_is_evaluated_again(tmp_path):

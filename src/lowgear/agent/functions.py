@@ -4,11 +4,13 @@ What they return is what the commands of these names print as JSON.
 """
 
 import json
+import math
 import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,6 +95,8 @@ def tune(
 
     demands = {"keep_return": keep_return, "max_flops": max_flops, "max_latency_us": max_latency_us}
     check_demand(demands, reference, episodes)
+    if reference is not None and not (isinstance(reference, Real) and math.isfinite(reference)):
+        raise LowgearError(f"reference={reference!r}: write a finite number")
     found = _read(controllers, env, best, trust)
     policies = {number: policy for number, policy in enumerate(found.policies) if policy.turns}
     if not policies:

@@ -159,7 +159,7 @@ def train(
         directory = RunDirectory(resume, trust)
         config = directory.read_config()
         if options["steps"] is not None:
-            config = directory.extend(config, options["steps"])
+            config = directory.extended(config, options["steps"])
     else:
         assert task is not None
         directory, config = _new_run(task, options, together=not place.elsewhere)

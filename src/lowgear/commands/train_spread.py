@@ -32,6 +32,7 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
     from lowgear.training.trackers.tracking import tracked
 
     place.keep_below(directory.path.name)
+    directory.keep_steps(config)
     runs = directory.path / spread.FOLDER
     again = f"lowgear train --resume {directory.path}{trust_flag(config.task)}{place.words}"
     with ExitStack() as opened:

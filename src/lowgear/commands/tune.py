@@ -174,15 +174,16 @@ def _miss(row: dict[str, Any], demand: dict[str, Any]) -> str:
     from lowgear.evaluation.numbers import score, score_pair
 
     agent, nearest = f"agent {row['agent']}", f"the nearest, λ {row['cost_coefficient']:.3g},"
+    close = "" if row["certain"] else ", give or take: more --episodes may show that it does"
     if demand["max_latency_us"] is not None:
         return (
-            f"{agent}: no setting takes {demand['max_latency_us']:.3g} µs per step or less; "
-            f"{nearest} takes {row['latency_us']:.3g} µs"
+            f"{agent}: no setting surely takes {demand['max_latency_us']:.3g} µs per step or less; "
+            f"{nearest} takes {row['latency_us']:.3g} µs{close}"
         )
     if demand["max_flops"] is not None:
         return (
-            f"{agent}: no setting spends {demand['max_flops']:.1%} of the large gear's FLOPs or less; "
-            f"{nearest} spends {1 - row['flops_reduction']:.1%}"
+            f"{agent}: no setting surely spends {demand['max_flops']:.1%} of the large gear's FLOPs or less; "
+            f"{nearest} spends {1 - row['flops_reduction']:.1%}{close}"
         )
     return (
         f"{agent}: no setting scores {score(row['demanded'])}, {demand['keep_return']:.1%} of "

@@ -15,6 +15,7 @@ from lowgear.policy.fields import BadField, entry
 from lowgear.policy.gears import Gear, forced_by
 from lowgear.policy.header import LARGEST_COEFFICIENT
 
+LARGEST_DISCOUNT = 0.999999  # of the master, where coefficients are relative
 VARIANTS = ("asymmetric", "small-only", "large-only", "fixed-cost", "no-cost", "separate-buffers")
 
 
@@ -119,7 +120,17 @@ def combined(
         raise LowgearError("a run needs at least one agent: give --seeds and --variants")
     if len(agents) > MOST_AGENTS:
         raise LowgearError(f"{len(agents)} agents: a run has {MOST_AGENTS} at most; train them in several")
+    check_relative(recipe, agents)
     return tuple(agents)
+
+
+def check_relative(recipe: Recipe, agents: Sequence[AgentConfig]) -> None:
+    """Refuse relative coefficients where nothing is what a typical step earns: without discounting."""
+    if recipe.master_discount > LARGEST_DISCOUNT and any(agent.relative for agent in agents):
+        raise LowgearError(
+            f"master discount {recipe.master_discount}: a dial without coefficients is measured by discounted rewards; "
+            f"write {LARGEST_DISCOUNT} at most, or give --cost-coefficients"
+        )
 
 
 def _dials(

@@ -53,6 +53,11 @@ def check_recipe(recipe: Recipe) -> None:
         raise LowgearError(
             f"{recipe.environments} environments cannot share chunks of {recipe.chunk} steps evenly: choose a divisor"
         )
+    if recipe.noise_hold > recipe.chunk:
+        raise LowgearError(
+            f"noise hold {recipe.noise_hold}: noise is drawn for a chunk of {recipe.chunk} steps at a time; write that "
+            "many at most"
+        )
     if recipe.master_replay < recipe.environments:
         raise LowgearError(
             f"master replay {recipe.master_replay}: {recipe.environments} environments share it; write as many or more"

@@ -40,7 +40,11 @@ class Recipe:
     normalise_observations: bool = _field(False, "by running statistics, for gears and master")
     scale_rewards: bool = _field(False, "of gears and master, by the running return")
     random_steps: int = _field(1_000, "uniformly random actions, and no updates, at the start of a run")
-    noise_hold: int = _field(1, "steps that a draw of action noise holds: longer reaches farther where control is slow")
+    noise_hold: int = _field(
+        1,
+        "steps that a draw of action noise holds, at most an environment's part of a chunk: longer reaches farther "
+        "where control is slow",
+    )
     master_units: int = _field(32, "hidden width of the master")
     master_learning_rate: float = _field(1e-3, "of the master")
     master_discount: float = _field(0.99, "of the master")

@@ -7,7 +7,7 @@ from typing import Any
 
 from lowgear import LowgearError
 from lowgear.config import recipes, settings
-from lowgear.config.agents import AgentConfig, agent_from_json, combined
+from lowgear.config.agents import AgentConfig, agent_from_json, check_relative, combined
 from lowgear.config.gears import Frozen, GivenGear, arrange, check_gears, read_digests
 from lowgear.config.ranges import MOST_AGENTS, MOST_STEPS, check_recipe
 from lowgear.config.recipes import Recipe
@@ -75,7 +75,9 @@ class RunConfig:
         """
         recipe = _recipe_from_json(fields.entries("recipe", entry(raw, "recipe")))
         gears, frozen = [read_gear(gear) for gear in _listed(raw, "gears")], read_digests(raw.get("frozen", []))
-        agents = _listed(raw, "agents", MOST_AGENTS)
+        listed = _listed(raw, "agents", MOST_AGENTS)
+        agents = tuple(agent_from_json(fields.entries("an agent", agent)) for agent in listed)
+        check_relative(recipe, agents)
         counts = ("steps", "evaluate_every", "evaluate_episodes", "checkpoint_every", "log_every")
         least = {"evaluate_every": 0}
         most = whole_chunks(MOST_STEPS, recipe.chunk)
@@ -88,7 +90,7 @@ class RunConfig:
             recipe=recipe,
             gears=check_gears(gears, frozen),
             frozen=frozen,
-            agents=tuple(agent_from_json(fields.entries("an agent", agent)) for agent in agents),
+            agents=agents,
             boltzmann=fields.flag("boltzmann", entry(raw, "boltzmann")),
             **numbers,
         )

@@ -22,6 +22,7 @@ from typing import Any
 
 from lowgear import LowgearError
 from lowgear.config.gears import frozen_of
+from lowgear.config.ranges import MOST_STEPS
 from lowgear.config.run import RunConfig, whole_chunks
 from lowgear.config.tasks import check_trust
 from lowgear.policy import fields
@@ -80,15 +81,20 @@ class RunDirectory:
                 raise FileExistsError from None
             raise LowgearError(f"could not make {self.path}: {error.strerror}") from None
 
-    def extend(self, config: RunConfig, steps: int) -> RunConfig:
-        """The same run with more steps; fewer are an error."""
+    def extended(self, config: RunConfig, steps: int) -> RunConfig:
+        """The same run with more steps; fewer are an error. Nothing is written before `keep_steps`."""
         longer = replace(config, steps=whole_chunks(steps, config.recipe.chunk))
         if longer.steps < config.steps:
             raise LowgearError(f"--steps {steps}: {self.path} is a run of {config.steps}; write that many or more")
-        if longer.steps > config.steps:
-            raw = json.loads(self.config.read_text(encoding="utf-8"))
-            write_whole(self.config, _config_bytes(longer, raw.get("provenance", {})))
+        if steps > MOST_STEPS:
+            raise LowgearError(f"--steps {fields.shown(steps)}: a run has {MOST_STEPS:,} at most")
         return longer
+
+    def keep_steps(self, config: RunConfig) -> None:
+        """Write down how many steps the run has now, where they have become more."""
+        raw = json.loads(self.config.read_text(encoding="utf-8"))
+        if raw["steps"] < config.steps:
+            write_whole(self.config, _config_bytes(config, raw.get("provenance", {})))
 
     def read_config(self, environment: bool = True) -> RunConfig:
         """The run's definition; anything else is an error.

@@ -30,6 +30,7 @@ class CheckedEnv(ABC):
     goal_rule: GoalRule | None = None
     on_bad: OnBad | None = None
     limit_s = 0.0
+    first = 0  # the number of the first one, where they are some of several batches
 
     def __init__(self, spec: EnvSpec, bounds: ActionBounds, num_envs: int) -> None:
         self.spec, self.num_envs = spec, num_envs
@@ -124,7 +125,7 @@ class CheckedEnv(ABC):
         )
 
     def _which(self, number: int) -> str:
-        return f"environment {number}, seed {self._seeds[number]}"
+        return f"environment {self.first + number}, seed {self._seeds[number]}"
 
     def _tell(self, number: int, error: LowgearError, cause: Exception | None = None) -> None:
         """Of an environment that failed: whoever hears of it, or else as an error."""

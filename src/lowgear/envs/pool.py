@@ -6,6 +6,7 @@ seeds only. Environments that ended are reset within the same step, so EnvPool's
 ignore their actions, never happen.
 """
 
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -81,13 +82,13 @@ class PoolEnv(CheckedEnv):
         """Pools of these sizes, with threads enough that cores stay busy while some of the pools wait for actions."""
         threads = THREADS_OF_CORE * (self._threads or cores())
         pools = [PoolEnv(*self._arguments(size, max(1, threads * size // self.num_envs))) for size in sizes]
-        for pool in pools:
-            pool.limit_s = self.limit_s
+        for pool, first in zip(pools, itertools.accumulate(sizes, initial=self.first), strict=False):
+            pool.limit_s, pool.first = self.limit_s, first
         return pools
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what makes it: a pool's environments stay where they are."""
-        return PoolEnv, self._arguments(self.num_envs, self._threads), {"limit_s": self.limit_s}
+        return PoolEnv, self._arguments(self.num_envs, self._threads), {"limit_s": self.limit_s, "first": self.first}
 
     def _arguments(self, num_envs: int, threads: int) -> tuple[Any, ...]:
         limit = self._limit.get("max_episode_steps")

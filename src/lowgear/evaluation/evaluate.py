@@ -9,7 +9,7 @@ import numpy as np
 
 from lowgear import LowgearError
 from lowgear.envs.protocol import BatchEnv
-from lowgear.evaluation.statistics import deviation, half_width, mean_interval
+from lowgear.evaluation.statistics import by_step, deviation, half_width, mean_interval
 from lowgear.policy import fields
 from lowgear.policy.arrays import BoolArray, DoubleArray, FloatArray, IntArray
 from lowgear.policy.controller import Controller, chooser
@@ -214,7 +214,7 @@ def summarise(played: Played, agent: int, cost: CostModel) -> dict[str, Any]:
         "period_mean": float(steps / picks) if picks else None,
         "flops_per_step": flops,
         "flops_reduction": cost.reduction(flops),
-        "flops_reduction_ci95": half_width(flops_each(played, agent, cost)) / cost.gear_flops[-1],
+        "flops_reduction_ci95": half_width(flops_by_step(played, agent, cost)) / cost.gear_flops[-1],
         "episode_length_mean": float(played.lengths[agent].mean()),
         **_motion(played, agent, cost),
     }
@@ -250,6 +250,11 @@ def flops_each(played: Played, agent: int, cost: CostModel) -> DoubleArray:
     """FLOPs per step of each of one controller's episodes."""
     each: DoubleArray = cost.flops(played.gear_steps[agent], played.picks[agent]) / played.lengths[agent]
     return each
+
+
+def flops_by_step(played: Played, agent: int, cost: CostModel) -> DoubleArray:
+    """The same, each episode counted by its length: their mean is that of all steps."""
+    return by_step(flops_each(played, agent, cost), played.lengths[agent])
 
 
 class _Tally:

@@ -76,6 +76,17 @@ def half_width(values: DoubleArray) -> float:
     return student_t(len(values) - 1) * deviation(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
 
+def by_step(each: DoubleArray, lengths: DoubleArray) -> DoubleArray:
+    """What episodes of these lengths come to per step, so that the mean of it is that of all their steps.
+
+    Its spread tells how far that mean may be off (a ratio of two sums, linearised): an episode counts by its length.
+    """
+    weights = lengths / lengths.mean()
+    mean = (each * weights).mean()
+    counted: DoubleArray = mean + (each - mean) * weights
+    return counted
+
+
 def student_t(freedom: int) -> float:
     """Student's t at 97.5%."""
     return STUDENT_T[freedom - 1] if freedom <= len(STUDENT_T) else NORMAL_95 + 2.4 / freedom  # within 0.003

@@ -5,9 +5,8 @@ FLOPs fall: the settings that meet a demand lie on one side of some point. The s
 bracket.
 
 A setting is played a batch at a time, until the interval of its margin over the demand is clear of zero or too narrow
-to matter. The setting that is chosen to keep a score plays all episodes before it is reported. All settings start from
-the same states, so that margins against the agent's own best are paired differences, which need far fewer episodes
-than two means.
+to matter. The setting that is chosen plays all episodes before it is reported. All settings start from the same states,
+so that margins against the agent's own best are paired differences, which need far fewer episodes than two means.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ import numpy as np
 
 from lowgear.envs.protocol import BatchEnv
 from lowgear.evaluation.evaluate import Played, check_seed, flops_each, play_policies
-from lowgear.evaluation.statistics import half_width
+from lowgear.evaluation.statistics import by_step, half_width
 from lowgear.policy.arrays import DoubleArray
 from lowgear.policy.file import Policy
 
@@ -86,6 +85,7 @@ class DialSearch:
         self.sizes = batch_sizes(episodes_at_most)
         self._scores: dict[int, list[DoubleArray]] = {}
         self._flops: dict[int, list[DoubleArray]] = {}
+        self._lengths: dict[int, list[DoubleArray]] = {}
         self._latency: dict[int, list[DoubleArray]] = {}
 
     def next_batches(self) -> list[tuple[int, int]]:
@@ -104,14 +104,22 @@ class DialSearch:
         gap = 0.0 if lost is None else self._along[lost] - self._along[kept]
         if lost is not None and gap > 1:
             return [((kept + lost) // 2, 0)]
-        if not self.demand.caps and not self._played_out(kept):
-            return [self._lagging(kept)]  # a controller that fails now and then may have been lucky so far
+        if not self._played_out(kept):
+            return [self._lagging(kept)]  # a controller that fails, or spends more, now and then may have been lucky
         return [(self._between(kept, lost), 0)] if lost is not None and gap > FINEST and self._ample(kept) else []
 
-    def add(self, place: int, scores: DoubleArray, flops: DoubleArray, latency_us: DoubleArray | None = None) -> None:
+    def add(
+        self,
+        place: int,
+        scores: DoubleArray,
+        flops: DoubleArray,  # per step of each episode
+        lengths: DoubleArray,
+        latency_us: DoubleArray | None = None,  # per step of each episode
+    ) -> None:
         """Take over one batch of a setting."""
         self._scores.setdefault(place, []).append(scores)
         self._flops.setdefault(place, []).append(flops)
+        self._lengths.setdefault(place, []).append(lengths)
         if latency_us is not None:
             self._latency.setdefault(place, []).append(latency_us)
 
@@ -119,7 +127,7 @@ class DialSearch:
         """What the search ended with."""
         kept, _ = self._bracket()
         place = kept if kept is not None else max(self._scores, key=lambda p: float(self._margin(p).mean()))
-        scores, flops = np.concatenate(self._scores[place]), np.concatenate(self._flops[place])
+        scores, flops = np.concatenate(self._scores[place]), self._spent(self._flops, place)
         cost = self.policy.header.cost
         margin = self._margin(place)
         return TuneResult(
@@ -132,7 +140,7 @@ class DialSearch:
             flops_per_step=float(flops.mean()),
             flops_reduction=cost.reduction(float(flops.mean())),
             flops_reduction_ci95=half_width(flops) / cost.gear_flops[-1],
-            latency_us=float(np.concatenate(self._latency[place]).mean()) if self._latency else None,
+            latency_us=float(self._spent(self._latency, place).mean()) if self._latency else None,
             certain=abs(float(margin.mean())) > half_width(margin),
             episodes=len(scores),
             episodes_in_all=sum(len(batch) for batches in self._scores.values() for batch in batches),
@@ -167,8 +175,8 @@ class DialSearch:
         """By how much each episode of a setting does better than demanded."""
         demand = self.demand
         if demand.caps:
-            spent = self._flops if demand.max_latency_us is None else self._latency
-            return self._demanded() - np.concatenate(spent[place])
+            limited = self._flops if demand.max_latency_us is None else self._latency
+            return self._demanded() - self._spent(limited, place)
         if demand.reference is not None:
             return np.concatenate(self._scores[place]) - self._demanded()
         if self._beside is None:
@@ -178,6 +186,10 @@ class DialSearch:
             mine, best = np.concatenate(batches), np.concatenate(self._beside[: len(batches)])
         margin: DoubleArray = mine - best * share_of(demand.keep_return, float(best.mean()))
         return margin
+
+    def _spent(self, what: dict[int, list[DoubleArray]], place: int) -> DoubleArray:
+        """FLOPs or microseconds per step of a setting's episodes, each counted by its length."""
+        return by_step(np.concatenate(what[place]), np.concatenate(self._lengths[place]))
 
     def _settled(self, place: int) -> bool:
         margin = self._margin(place)
@@ -284,4 +296,5 @@ def search(
             played = play_batch(at, batch, sizes[batch])
             for player, (s, place) in enumerate(now):
                 flops = flops_each(played, player, s.policy.header.cost)
-                s.add(place, scores(played)[player], flops, latency(played, player) if latency else None)
+                took = latency(played, player) if latency else None
+                s.add(place, scores(played)[player], flops, played.lengths[player], took)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lowgear.envs.protocol import BatchEnv
-from lowgear.evaluation.evaluate import Played, flops_each, play_policies, starts
+from lowgear.evaluation.evaluate import Played, flops_by_step, play_policies, starts
 from lowgear.evaluation.statistics import SAMPLES
 from lowgear.evaluation.tune import scores
 from lowgear.policy.arrays import DoubleArray
@@ -105,7 +105,7 @@ def play_options(
 def _measured(
     option: Option, setting: float | None, played: Played, policies: Sequence[Policy], own: range, widest: int
 ) -> Measured:
-    flops = [flops_each(played, player, policies[player].header.cost) / widest for player in own]
+    flops = [flops_by_step(played, player, policies[player].header.cost) / widest for player in own]
     return Measured(option, setting, scores(played)[own.start : own.stop], np.array(flops))
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lowgear.evaluation.statistics import SAMPLES, mean_interval
+from lowgear.evaluation.statistics import SAMPLES, by_step, mean_interval
 from lowgear.policy.arrays import DoubleArray
 from lowgear.policy.file import Policy
 
@@ -27,7 +27,8 @@ def rows(policies: Mapping[str, Policy], played: Mapping[str, Sequence[Episodes]
     its = np.concatenate([part.scores for part in played[ITSELF]])
     found = []
     for name, policy in policies.items():
-        scores, flops, shares, _ = map(np.concatenate, zip(*played[name], strict=True))
+        scores, flops, shares, lengths = map(np.concatenate, zip(*played[name], strict=True))
+        spent = float(by_step(flops, lengths).mean())
         several = len(policy.header.gears) > 1
         found.append(
             {
@@ -38,9 +39,9 @@ def rows(policies: Mapping[str, Policy], played: Mapping[str, Sequence[Episodes]
                 "score_by_seed": [float(part.scores.mean()) for part in played[name]],
                 "kept": kept(float(scores.mean()), float(its.mean())),
                 "kept_interval": _kept_interval(scores, its),
-                "flops_per_step": float(flops.mean()),
-                "flops_reduction": 1 - float(flops.mean()) / large,
-                "large_share": float(shares.mean()) if several else None,
+                "flops_per_step": spent,
+                "flops_reduction": 1 - spent / large,
+                "large_share": float(by_step(shares, lengths).mean()) if several else None,
                 "relative_coefficient": policy.header.relative_coefficient if several else None,
                 "bytes": sum(array.nbytes for network in policy.weights.gears for layer in network for array in layer),
             }

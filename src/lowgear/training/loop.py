@@ -84,6 +84,7 @@ class Training:
                 self._scoring.open(make_env, apart=self.learner.queues)
             if directory is not None:
                 self._commits = self._open(directory)
+                directory.keep_steps(config)  # once it is sure that it can go on
             self._held = held.pop_all()
 
     def stop(self) -> None:
