@@ -2,14 +2,19 @@
 
     python benchmarks/time_to_score.py --seeds 700-702 --json results/time-to-score.json
 
-One asymmetric agent at a time on the cores that are there, before and after in turn. Compiling and evaluations count,
-as they do for a person who waits. A seed that never passes counts with the time of all its steps, as "more than".
+One asymmetric agent at a time on the cores that are there, before and after in turn, each in a process of its own.
+Compiling and evaluations count, as they do for a person's first run. A seed that never passes counts with the time of
+all its steps, as "more than".
 """
 
 import json
+import multiprocessing
+import os
 import statistics
 import time
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from tempfile import TemporaryDirectory
 
 import click
 from rich.console import Console
@@ -87,6 +92,14 @@ def timed(name, seed, before, episodes):
     return watch.passed or {"more_than_minutes": (time.perf_counter() - watch.began) / 60}
 
 
+def alone(*case):
+    """The same in a new process, with nothing compiled yet."""
+    with TemporaryDirectory() as compiled:
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled  # which the process takes over
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+            return process.submit(timed, *case).result()
+
+
 def minutes(runs):
     """Of each seed, the least it took."""
     return [run.get("minutes", run.get("more_than_minutes")) for run in runs]
@@ -104,7 +117,7 @@ def main(names, seeds, episodes, json_path):
         runs = {"before": [], "after": []}
         for seed in lists.integers("--seeds", seeds):
             for side, kept in runs.items():
-                kept.append(timed(name, seed, side == "before", episodes) | {"seed": seed})
+                kept.append(alone(name, seed, side == "before", episodes) | {"seed": seed})
                 Console(stderr=True).print(name, side, kept[-1])
         before, after = (statistics.median(minutes(kept)) for kept in runs.values())
         found[name] = {"score": CASES[name][0], **runs, "ratio_of_medians": after / before}

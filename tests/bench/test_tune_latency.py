@@ -21,8 +21,8 @@ def run_search(demand, latency_us):
     search = DialSearch(policy, demand, 16)
     while wanted := search.next_batches():
         for place, _ in wanted:
-            position = policy.header.dial.position(search.settings[place])
-            search.add(place, np.ones(BATCH), np.full(BATCH, 100.0), np.full(BATCH, latency_us(position)))
+            took = np.full(BATCH, latency_us(policy.header.dial.position(search.settings[place])))
+            search.add(place, np.ones(BATCH), np.full(BATCH, 100.0), np.full(BATCH, 1000.0), took)
     return search.result()
 
 

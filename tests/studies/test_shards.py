@@ -48,7 +48,7 @@ def test_shards_come_to_what_one_program_does(tmp_path, monkeypatch) -> None:
     assert joined.finished(config)
     assert spread.finished(config)
     assert policy_bytes(joined, 4) == policy_bytes(whole, 4)
-    longer = spread.extend(config, 256)
+    longer = spread.extended(config, 256)
     for directory in (spread, whole):
         assert train(Program("longer", longer, *cut_here(4)), directory, []) is None
     assert policy_bytes(spread, 4) == policy_bytes(whole, 4)  # the checkpoints were the same too

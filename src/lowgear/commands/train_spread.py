@@ -32,7 +32,6 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
     from lowgear.training.trackers.tracking import tracked
 
     place.keep_below(directory.path.name)
-    directory.keep_steps(config)
     runs = directory.path / spread.FOLDER
     again = f"lowgear train --resume {directory.path}{trust_flag(config.task)}{place.words}"
     with ExitStack() as opened:
@@ -45,6 +44,7 @@ def train_spread(directory: "RunDirectory", config: "RunConfig", place: Place, s
                 tracked(directory, config, default_trackers(), display.notice, Passed(directory.beside(NAME)))
             )
             watcher = TrackedShards(overview, tracking, runs, programs, place.remote)
+            directory.keep_steps(config)
             overview.begin()
             display.watch(overview)
             state, failures = "stopped", []
