@@ -101,7 +101,7 @@ test-faults: install  ## kills at every kind of moment, full disks, lost permiss
 	$(BIN)/python -m pytest -m faults
 
 test-results: install  ## plays the policies in results/evidence again and holds them against the committed figures
-	$(BIN)/python -m pytest -m results tests/test_results.py
+	$(BIN)/python -m pytest -n 2 -m results tests/test_results.py
 
 reproduce: install  ## a row of results/evidence from nothing: make reproduce TASK=walker-stand
 	$(BIN)/python benchmarks/evidence.py reproduce $(TASK)

@@ -3,6 +3,7 @@
 A network is a tuple of layers. Functions here see one agent; the population axis is added by `jax.vmap` outside.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -26,12 +27,17 @@ Mlp = tuple[Layer, ...]
 
 def init_mlp(key: jax.Array, sizes: tuple[int, ...]) -> Mlp:
     """Layers between consecutive `sizes`, Glorot-uniform weights, biases zero."""
-    layers = []
-    for layer_key, fan_in, fan_out in zip(jax.random.split(key, len(sizes) - 1), sizes[:-1], sizes[1:], strict=True):
-        bound = (6 / (fan_in + fan_out)) ** 0.5
-        weight = jax.random.uniform(layer_key, (fan_in, fan_out), jnp.float32, -bound, bound)
-        layers.append(Layer(weight, jnp.zeros(fan_out, jnp.float32)))
-    return tuple(layers)
+    shapes = list(itertools.pairwise(sizes))
+    bounds = jnp.array([(6 / (fan_in + fan_out)) ** 0.5 for fan_in, fan_out in shapes], jnp.float32)
+    most = max(fan_in * fan_out for fan_in, fan_out in shapes)
+
+    def draw(layer_key: jax.Array, bound: jax.Array) -> jax.Array:
+        return jax.random.uniform(layer_key, (most,), jnp.float32, -bound, bound)
+
+    # Drawn at once for all layers, as many for each as the largest needs: the generator takes long to compile.
+    drawn = jax.vmap(draw)(jax.random.split(key, len(shapes)), bounds)
+    weights = (row[: a * b].reshape(a, b) for row, (a, b) in zip(drawn, shapes, strict=True))
+    return tuple(Layer(weight, jnp.zeros(weight.shape[1], jnp.float32)) for weight in weights)
 
 
 @jax.custom_vjp
