@@ -3,10 +3,11 @@
     python benchmarks/time_to_score.py --seeds 700-702 --json results/time-to-score.json
 
 One asymmetric agent at a time on the cores that are there, before and after in turn, each in a process of its own.
-Compiling and evaluations count, as they do for a person's first run. A seed that never passes counts with the time of
-all its steps, as "more than".
+Compiling and evaluations count, as they do for a person's first run; with --warm programs are compiled already, as they
+are for the second. A seed that never passes counts with the time of all its steps, as "more than".
 """
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -93,11 +94,15 @@ def timed(name, seed, before, episodes):
 
 
 def alone(*case):
-    """The same in a new process, with nothing compiled yet."""
-    with TemporaryDirectory() as compiled:
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled  # which the process takes over
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-            return process.submit(timed, *case).result()
+    """The same in a new process, which takes over the environment."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(timed, *case).result()
+
+
+def keep_compiled_in(folder):
+    """Compiled programs are kept under the folder, as they are in a person's cache."""
+    os.environ["XDG_CACHE_HOME"] = folder
+    os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
 
 
 def minutes(runs):
@@ -109,15 +114,21 @@ def minutes(runs):
 @click.option("--tasks", "names", default=",".join(CASES))
 @click.option("--seeds", default="700-702")
 @click.option("--episodes", default=10)
+@click.option("--warm", is_flag=True, help="With programs compiled already: each side runs once untimed before.")
 @click.option("--json", "json_path", default=None)
-def main(names, seeds, episodes, json_path):
-    found = {}
+def main(names, seeds, episodes, warm, json_path):
+    found, seeds = {}, lists.integers("--seeds", seeds)
     table = Table("task", "score", "before, minutes", "after, minutes", "after / before (medians)")
     for name in names.split(","):
         runs = {"before": [], "after": []}
-        for seed in lists.integers("--seeds", seeds):
-            for side, kept in runs.items():
-                kept.append(alone(name, seed, side == "before", episodes) | {"seed": seed})
+        with TemporaryDirectory() as folder:
+            for side in runs if warm else ():
+                keep_compiled_in(folder)
+                alone(name, seeds[0], side == "before", episodes)
+            for seed, (side, kept) in itertools.product(seeds, runs.items()):
+                with TemporaryDirectory() as empty:
+                    keep_compiled_in(folder if warm else empty)
+                    kept.append(alone(name, seed, side == "before", episodes) | {"seed": seed})
                 Console(stderr=True).print(name, side, kept[-1])
         before, after = (statistics.median(minutes(kept)) for kept in runs.values())
         found[name] = {"score": CASES[name][0], **runs, "ratio_of_medians": after / before}
@@ -125,7 +136,7 @@ def main(names, seeds, episodes, json_path):
     Console().print(table)
     if json_path:
         with open(json_path, "w", encoding="utf-8") as file:
-            json.dump({"provenance": provenance(), "episodes": episodes, "tasks": found}, file, indent=2)
+            json.dump({"provenance": provenance(), "episodes": episodes, "warm": warm, "tasks": found}, file, indent=2)
 
 
 def shown(runs):
