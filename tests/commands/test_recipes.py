@@ -8,7 +8,8 @@ from click.testing import CliRunner
 
 from lowgear import LowgearError
 from lowgear.commands.cli import cli
-from lowgear.config.recipes import MODERN, PAPER, Recipe, find
+from lowgear.config.recipes import MODERN, MODERN_BY_TASK, PAPER, Recipe, find
+from lowgear.config.tasks import find as find_task
 
 
 def show(*options: str) -> str:
@@ -42,6 +43,12 @@ def test_a_task_has_what_its_recipe_sets_for_it() -> None:
     result = CliRunner().invoke(cli, ["recipes", "show", "--task", "walker-sit"])
     assert isinstance(result.exception, LowgearError)
     assert "walker-stand" in str(result.exception)
+
+
+def test_no_task_sets_more_than_two_things_beside_its_discount() -> None:
+    for task, settings in MODERN_BY_TASK.items():
+        assert len(settings.keys() - {"discount"}) <= 2, task
+        assert find_task(task).name == task
 
 
 @pytest.mark.parametrize("width", ["80", "120"])
