@@ -240,12 +240,13 @@ def test_updates_at_once_are_updates_in_turn(population) -> None:
     assert not np.allclose(other["gear1_critic_loss"], two["gear1_critic_loss"], rtol=1e-6)
 
 
-def test_each_gear_keeps_to_its_own_cycle(population) -> None:
+@pytest.mark.parametrize("unrolled", [True, False])
+def test_each_gear_keeps_to_its_own_cycle(population, unrolled: bool) -> None:
     """The small gear's actor steps in updates 0 and 2, the other learners always do all they do."""
     learners, buffer, agents = population
     small, large = METHOD.gear_learners
     rare = METHOD._replace(gear_learners=(replace(small, settings=small.settings._replace(actor_every=2)), large))
-    cycled = jax.jit(partial(algorithm.update, method=rare, which=ALL, updates=4))
+    cycled = jax.jit(partial(algorithm.update, method=rare, which=ALL, updates=4, unrolled=unrolled))
     new, metrics = cycled(learners, buffer, agents, None, jnp.int32(7))
     plain, same = update(learners, buffer, agents, time=7, updates=4)
     assert_close(new[1:], plain[1:])

@@ -63,9 +63,13 @@ class GearLearner(Protocol):
         """A fresh learner."""
 
     def update(
-        self, state: State, batch: Transitions, noise: jax.Array, agent: AgentParameters, phase: int
+        self, state: State, batch: Transitions, noise: jax.Array, agent: AgentParameters, phase: int | jax.Array
     ) -> tuple[State, Metrics]:
-        """One update, the one of number `phase` in its cycle; `noise` is flat, (batch · noise_dim,)."""
+        """One update, the one of number `phase` in its cycle; `noise` is flat, (batch · noise_dim,).
+
+        The phase is an array, (), where one program makes the updates of every phase; 0 where the cycle is 1. Metrics
+        that phase 0 does not have are never looked at.
+        """
 
     def actors(self, state: State) -> tuple[Mlp, ...]:
         """What is deployed: the actor of each of its gears."""

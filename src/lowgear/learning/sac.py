@@ -1,7 +1,7 @@
 """Soft actor-critic: Haarnoja et al. 2018, twin critics, automatic entropy.
 
-Actor, critics and temperature take their steps on the same batch, all from the parameters before the step, so that one
-backward pass serves them all; actor and temperature may step more rarely than the critics.
+Actor, critics and temperature take their steps on the same batch, all from the parameters before the step; actor and
+temperature may step more rarely than the critics.
 """
 
 import itertools
@@ -25,6 +25,9 @@ from lowgear.learning.networks import (
 )
 from lowgear.learning.optimiser import ADAM, adam_step
 from lowgear.learning.transitions import Transitions
+
+Policy = tuple[Mlp, jax.Array]  # actor, and the logarithm of the temperature
+POLICY_METRICS = ("entropy", "alpha")
 
 
 class SacParams(NamedTuple):
@@ -88,7 +91,7 @@ class Sac:
         return init(key, self.obs_dim, self.act_dim, self.units, self.critic_units, self.settings)
 
     def update(
-        self, state: SacState, batch: Transitions, noise: jax.Array, agent: AgentParameters, phase: int
+        self, state: SacState, batch: Transitions, noise: jax.Array, agent: AgentParameters, phase: int | jax.Array
     ) -> tuple[SacState, Metrics]:
         """One gradient step on the critics and, in phase 0, on actor and temperature."""
         noise = noise.reshape(2, self.batch, self.act_dim)
@@ -135,11 +138,12 @@ def update(
     noise: jax.Array,
     agent: AgentParameters,
     settings: SacSettings,
-    with_policy: bool = True,
+    with_policy: bool | jax.Array = True,
 ) -> tuple[SacState, Metrics]:
     """One gradient step on the critics and, `with_policy`, on actor and temperature.
 
-    `noise` is (2, B, act), standard normal: of next actions, then current ones.
+    `noise` is (2, B, act), standard normal: of next actions, then current ones. Where `with_policy` is an array, one
+    program serves both cases; the policy's metrics are 0 in an update without it.
     """
     state = rescale(state, agent.reward_scale)
     params, rate = state.params, agent.target_rate
@@ -147,15 +151,23 @@ def update(
     critic_grads, metrics = jax.grad(critic_loss, has_aux=True)(params.critics, batch, target, settings)
     critics, critic_adam = adam_step(params.critics, critic_grads, state.critic_adam, agent.learning_rate)
     target_critics = jax.tree.map(lambda t, p: t + rate * (p - t), state.target_critics, critics)
-    new_params, policy_adam = params._replace(critics=critics), state.policy_adam
-    if with_policy:
-        policy = params.actor, params.log_alpha
-        policy_grads, found = jax.grad(policy_loss, has_aux=True)(
+    policy = params.actor, params.log_alpha
+
+    def step() -> tuple[Policy, optax.OptState, Metrics]:
+        grads, found = jax.grad(policy_loss, has_aux=True)(
             policy, params.critics, batch.observation, noise[1], agent, settings
         )
-        (actor, log_alpha), policy_adam = adam_step(policy, policy_grads, policy_adam, agent.actor_learning_rate)
-        new_params, metrics = SacParams(actor, critics, log_alpha), metrics | found
-    return SacState(new_params, target_critics, critic_adam, policy_adam, state.reward_scale), metrics
+        return *adam_step(policy, grads, state.policy_adam, agent.actor_learning_rate), found
+
+    def rest() -> tuple[Policy, optax.OptState, Metrics]:
+        return policy, state.policy_adam, dict.fromkeys(POLICY_METRICS, jnp.float32(0))
+
+    if isinstance(with_policy, bool):
+        (actor, log_alpha), policy_adam, found = step() if with_policy else rest()
+    else:
+        (actor, log_alpha), policy_adam, found = jax.lax.cond(with_policy, step, rest)
+    new_params = SacParams(actor, critics, log_alpha)
+    return SacState(new_params, target_critics, critic_adam, policy_adam, state.reward_scale), metrics | found
 
 
 def rescale(state: SacState, reward_scale: jax.Array) -> SacState:
@@ -202,7 +214,7 @@ def critic_loss(
 
 
 def policy_loss(
-    policy: tuple[Mlp, jax.Array],
+    policy: Policy,
     critics: Mlp,
     observation: jax.Array,
     noise: jax.Array,
@@ -217,4 +229,4 @@ def policy_loss(
     actor_loss = (alpha * log_density - value).mean()
     entropy = -jax.lax.stop_gradient(log_density).mean()
     alpha_loss = log_alpha * (entropy - agent.target_entropy)
-    return actor_loss + alpha_loss, {"entropy": entropy, "alpha": alpha}
+    return actor_loss + alpha_loss, dict(zip(POLICY_METRICS, (entropy, alpha), strict=True))

@@ -144,10 +144,13 @@ def update(
     which: tuple[int, ...],
     updates: int,
     method: Method,
+    unrolled: bool = True,
 ) -> tuple[Learners, Metrics]:
     """Lines 23 to 25, `updates` times, for the learners numbered `which`; metrics are means, (P,) each.
 
     Learners never read each other, so any part of them may be updated at once. `time` counts the updates before these.
+    Where updates differ in turn, as when actors step with every second one, `unrolled` compiles a whole cycle of them.
+    Otherwise one update chooses what it does: compiled sooner, but a GPU would wait for the host at each choice.
     """
     buffer = by_agent(buffer, method.replay.environments)
     normaliser = normalisers(statistics, method)
@@ -162,7 +165,7 @@ def update(
     cycle = math.lcm(*(method.gear_learners[number].cycle for number in which if number < len(method.gear_learners)))
 
     def update_agent(
-        states: Learners, agent: AgentParameters, batches: tuple[Any, ...], phase: int
+        states: Learners, agent: AgentParameters, batches: tuple[Any, ...], phase: int | jax.Array
     ) -> tuple[Learners, Metrics]:
         new_states: list[State] = []
         metrics: Metrics = {}
@@ -171,23 +174,29 @@ def update(
                 new_state, found = method.master.update(state, batch, agent)  # line 24
             else:
                 learner = method.gear_learners[number]
-                new_state, found = learner.update(
-                    state, batch.transitions, batch.noise, agent, phase % learner.cycle
-                )  # line 25
+                own_phase = phase % learner.cycle if learner.cycle > 1 else 0
+                new_state, found = learner.update(state, batch.transitions, batch.noise, agent, own_phase)  # line 25
             new_states.append(new_state)
             metrics |= {f"{method.name(number)}_{name}": value for name, value in found.items()}
         return tuple(new_states), metrics
 
-    def body(states: Learners, batches: tuple[Any, ...]) -> tuple[Learners, Metrics]:
+    def update_all(states: Learners, turn: tuple[int | jax.Array, tuple[Any, ...]]) -> tuple[Learners, Metrics]:
+        phase, batches = turn
+        return jax.vmap(partial(update_agent, phase=phase))(states, agents, batches)
+
+    def update_cycle(states: Learners, batches: tuple[Any, ...]) -> tuple[Learners, Metrics]:
         metrics: Metrics = {}
         for phase in range(cycle):
-            now = jax.tree.map(lambda x, phase=phase: x[phase], batches)
-            states, found = jax.vmap(partial(update_agent, phase=phase))(states, agents, now)
-            metrics = found | metrics  # of the cycle's first update that has them
+            states, found = update_all(states, (phase, jax.tree.map(lambda x, phase=phase: x[phase], batches)))
+            metrics = metrics or found  # of the cycle's first update
         return states, metrics
 
-    cycles = jax.tree.map(lambda x: x.reshape(updates // cycle, cycle, *x.shape[1:]), batches)
-    new_learners, metrics = jax.lax.scan(body, learners, cycles)
+    if unrolled:
+        cycles = jax.tree.map(lambda x: x.reshape(updates // cycle, cycle, *x.shape[1:]), batches)
+        new_learners, metrics = jax.lax.scan(update_cycle, learners, cycles)
+    else:
+        new_learners, metrics = jax.lax.scan(update_all, learners, (jnp.arange(updates) % cycle, batches))
+        metrics = jax.tree.map(lambda m: m[::cycle], metrics)
     kept = tuple(
         _where(_can_sample(buffer, number, method), new, old)  # line 23
         for number, new, old in zip(which, new_learners, learners, strict=True)

@@ -19,6 +19,7 @@ from lowgear.learning.replay import Replay
 from lowgear.policy.arrays import FloatArray
 from lowgear.training import algorithm
 from lowgear.training.algorithm import Learners
+from lowgear.training.device import has_accelerator
 
 
 class _OwnErrors(logging.Filter):
@@ -56,7 +57,8 @@ class Programs:
         self.observe = jax.jit(partial(algorithm.observe, method=method))
         self.publish = jax.jit(self._published)
         # Nothing is donated: the learners from before a round are there until the next one (`remember`).
-        self.update = jax.jit(partial(algorithm.update, method=method), static_argnames=("which", "updates"))
+        update = partial(algorithm.update, method=method, unrolled=has_accelerator())
+        self.update = jax.jit(update, static_argnames=("which", "updates"))
 
     def _published(self, learners: Sequence[Any], statistics: Statistics | None, agents: AgentParameters) -> Any:
         if statistics is None:
