@@ -1,6 +1,7 @@
 """This machine's device for learning: whether there is one besides the cores, and the thread that hands it its work."""
 
 import os
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,12 @@ def has_accelerator() -> bool:
 
 
 def keep_compiled_programs() -> None:
-    """Let JAX keep what it compiles on disk, so that the next run of the same shapes starts at once."""
+    """Let JAX keep what it compiles on disk, so that the next run of the same shapes starts at once.
+
+    JAX compiles anew what it can't read there: another run writes it just now, or was killed meanwhile. It says so in a
+    warning, which would only frighten.
+    """
+    warnings.filterwarnings("ignore", "Error reading persistent compilation cache entry", UserWarning)
     if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lowgear" / "compiled"))
