@@ -143,7 +143,7 @@ def update(
     """One gradient step on the critics and, `with_policy`, on actor and temperature.
 
     `noise` is (2, B, act), standard normal: of next actions, then current ones. Where `with_policy` is an array, one
-    program serves both cases; the policy's metrics are 0 in an update without it.
+    program serves both cases, and an update without the policy has 0 for its metrics.
     """
     state = rescale(state, agent.reward_scale)
     params, rate = state.params, agent.target_rate
@@ -163,7 +163,7 @@ def update(
         return policy, state.policy_adam, dict.fromkeys(POLICY_METRICS, jnp.float32(0))
 
     if isinstance(with_policy, bool):
-        (actor, log_alpha), policy_adam, found = step() if with_policy else rest()
+        (actor, log_alpha), policy_adam, found = step() if with_policy else (policy, state.policy_adam, {})
     else:
         (actor, log_alpha), policy_adam, found = jax.lax.cond(with_policy, step, rest)
     new_params = SacParams(actor, critics, log_alpha)

@@ -150,7 +150,7 @@ def update(
 
     Learners never read each other, so any part of them may be updated at once. `time` counts the updates before these.
     Where updates differ in turn, as when actors step with every second one, `unrolled` compiles a whole cycle of them.
-    Otherwise one update chooses what it does: compiled sooner, but a GPU would wait for the host at each choice.
+    Otherwise one update chooses what it does, which is compiled sooner; on GPUs that was not tried.
     """
     buffer = by_agent(buffer, method.replay.environments)
     normaliser = normalisers(statistics, method)
@@ -188,7 +188,7 @@ def update(
         metrics: Metrics = {}
         for phase in range(cycle):
             states, found = update_all(states, (phase, jax.tree.map(lambda x, phase=phase: x[phase], batches)))
-            metrics = metrics or found  # of the cycle's first update
+            metrics = found | metrics  # of the cycle's first update that has them
         return states, metrics
 
     if unrolled:
