@@ -160,6 +160,19 @@ def test_every_agent_and_learner_is_in_one_job(cores: int) -> None:
     assert found == [(agent, number) for agent in range(POPULATION) for number in range(3)]
 
 
+@pytest.mark.parametrize(("population", "cores"), [(1, 2), (2, 2), (3, 2), (5, 2), (6, 4)])
+def test_cores_end_a_round_at_about_the_same_time(population: int, cores: int) -> None:
+    agents = jax.tree.map(lambda value: np.resize(value, (population, *value.shape[1:])), AGENTS)
+    learner = ParallelLearner(METHOD, agents, CAPACITY, cores=cores)
+    learner.close()
+    busy = [0] * cores
+    for job in learner.jobs:  # whichever core is free takes the next
+        busy[busy.index(min(busy))] += sum(map(METHOD.flops, job.which))
+    even = population * sum(map(METHOD.flops, range(METHOD.learner_count))) / cores
+    dearest = max(map(METHOD.flops, range(METHOD.learner_count)))
+    assert max(busy) <= max(1.1 * even, dearest)
+
+
 @pytest.mark.parametrize("cores", [1, 2])
 def test_learners_that_are_not_named_stay_and_the_others_are_none_the_wiser(reference, cores: int) -> None:
     learner = ParallelLearner(METHOD, AGENTS, CAPACITY, cores=cores, which=(1,))

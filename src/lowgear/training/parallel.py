@@ -1,9 +1,9 @@
 """Runs the learners of a population on this machine's devices, beside whatever the caller does meanwhile.
 
-On a CPU with several cores every agent is a job of its own, or several, one for each part of its learners, where there
-are fewer agents than cores: a core then works on one agent's networks, which its cache holds. Agents and learners never
-read each other, so the cut changes nothing but the time. On a GPU it is one job, and the next one is queued there
-before the last is done, by a thread of its own: neither the GPU nor the caller waits for the other.
+On a CPU with several cores every agent is a job of its own: a core then works on one agent's networks, which its cache
+holds. Where agents do not share out evenly among the cores, each is several jobs, one for each part of its learners.
+Agents and learners never read each other, so the cut changes nothing but the time. On a GPU it is one job, and the next
+one is queued there before the last is done, by a thread of its own: neither the GPU nor the caller waits for the other.
 """
 
 import contextlib
@@ -76,7 +76,8 @@ class ParallelLearner:
             cores = machine_cores() if on_cores else 1
         cut = on_cores and (cores > 1 or parts is not None)
         shards = population if cut else 1  # equal ones, so that one compiled program serves them all
-        parts = -(-cores // shards) if parts is None else parts
+        if parts is None:  # cut further where agents alone would leave cores idle at the end of a round
+            parts = cores if shards % cores else 1
         bounds = [population * s // shards for s in range(shards + 1)]
         self.method = method
         self.queues = has_accelerator()  # a round may be started before the last is done
@@ -86,7 +87,9 @@ class ParallelLearner:
         programs = programs_of(method)
         self._shards = [Shard(programs, slice(a, b), agents, capacity) for a, b in itertools.pairwise(bounds)]
         groups = balanced(range(method.learner_count) if which is None else which, parts, method)
-        self.jobs = [LearnerJob(s, group) for s in range(shards) for group in groups]
+        # The dearest first: whichever core is free takes the next, so all end at about the same time.
+        groups.sort(key=lambda group: -sum(map(method.flops, group)))
+        self.jobs = [LearnerJob(s, group) for group in groups for s in range(shards)]
         self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
         self._device = DeviceThread()
         self._remembering: Future[Any] | None = None  # by which the device's thread keeps the learners
