@@ -1,7 +1,7 @@
 """Runs the learners of a population on this machine's devices, beside whatever the caller does meanwhile.
 
 On a CPU with several cores every agent is a job of its own: a core then works on one agent's networks, which its cache
-holds. Where agents do not share out evenly among the cores, each is several jobs, one for each part of its learners.
+holds. Agents that are left over, where they do not share out evenly, are cut into jobs of some of their learners.
 Agents and learners never read each other, so the cut changes nothing but the time. On a GPU it is one job, and the next
 one is queued there before the last is done, by a thread of its own: neither the GPU nor the caller waits for the other.
 """
@@ -76,8 +76,6 @@ class ParallelLearner:
             cores = machine_cores() if on_cores else 1
         cut = on_cores and (cores > 1 or parts is not None)
         shards = population if cut else 1  # equal ones, so that one compiled program serves them all
-        if parts is None:  # cut further where agents alone would leave cores idle at the end of a round
-            parts = cores if shards % cores else 1
         bounds = [population * s // shards for s in range(shards + 1)]
         self.method = method
         self.queues = has_accelerator()  # a round may be started before the last is done
@@ -86,10 +84,13 @@ class ParallelLearner:
         self.rounds, self.busy_seconds = 0, 0.0  # of updates, and what they took from start to the last job's end
         programs = programs_of(method)
         self._shards = [Shard(programs, slice(a, b), agents, capacity) for a, b in itertools.pairwise(bounds)]
-        groups = balanced(range(method.learner_count) if which is None else which, parts, method)
-        # The dearest first: whichever core is free takes the next, so all end at about the same time.
+        which = range(method.learner_count) if which is None else which
+        left = shards % cores if parts is None else shards  # agents that are cut: those that do not share out evenly
+        groups = balanced(which, parts or -(-cores // max(left, 1)), method)
+        # Whole agents first, then the dearest parts: whichever core is free takes the next, so all end together.
         groups.sort(key=lambda group: -sum(map(method.flops, group)))
-        self.jobs = [LearnerJob(s, group) for group in groups for s in range(shards)]
+        self.jobs = [LearnerJob(s, tuple(sorted(which))) for s in range(shards - left)]
+        self.jobs += [LearnerJob(s, group) for group in groups for s in range(shards - left, shards)]
         self._workers = ThreadPoolExecutor(min(len(self.jobs), cores), thread_name_prefix="learner")
         self._device = DeviceThread()
         self._remembering: Future[Any] | None = None  # by which the device's thread keeps the learners
